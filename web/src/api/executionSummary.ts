@@ -41,9 +41,18 @@ export function tokensOf(usage: UsageResponse): number {
   return usage.input_tokens + usage.output_tokens;
 }
 
-/** Return the title of the run, or its goal. */
-export function titleOf(run: { title: string; user_prompt: string }): string {
-  return run.title || run.user_prompt;
+/** Return what people call the run, else its title, or its goal. */
+export function titleOf(run: { name?: string | null; title: string; user_prompt: string }): string {
+  return run.name || run.title || run.user_prompt;
+}
+
+/** Return the cost of a run with that of its planning; null where neither is known. */
+export function costWithPlanning(
+  own: UsageResponse["cost_usd"],
+  planning: UsageResponse | null | undefined,
+): number | null {
+  const known = [own, planning?.cost_usd].filter((cost) => cost !== null && cost !== undefined);
+  return known.length === 0 ? null : known.reduce((sum: number, cost) => sum + Number(cost), 0);
 }
 
 /** What a retry of a run does: of a cancelled one nothing need have failed. */

@@ -141,6 +141,42 @@ export function useDeleteExecution() {
   });
 }
 
+/** Name, tag, note or star an execution. */
+export function useLabel() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ executionId, labels }: { executionId: string; labels: Labels }) =>
+      call("labelExecution", { path: { execution_id: executionId }, body: labels }),
+    onSuccess: (_, { executionId }) => executionChanged(client, executionId),
+  });
+}
+
+export type Labels = Body<"labelExecution">;
+
+/** What became of each execution of several: the error of those that it could not be done with. */
+export type BulkFailure = { executionId: string; error: unknown };
+
+/** Cancel or delete several executions, one after the other; those that fail are told. */
+export function useBulk(what: "cancel" | "delete") {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (executionIds: readonly string[]) => {
+      const failures: BulkFailure[] = [];
+      for (const executionId of executionIds) {
+        const path = { execution_id: executionId };
+        try {
+          if (what === "delete") await call("deleteExecution", { path });
+          else await call("cancelExecution", { path, body: {}, key: newKey() });
+        } catch (error) {
+          failures.push({ executionId, error });
+        }
+      }
+      return failures;
+    },
+    onSettled: () => client.invalidateQueries({ queryKey: queryKeys.allExecutions }),
+  });
+}
+
 export type Answer = { executionId: string; requestId: string; answer: Body<"answerRequest"> };
 
 /** Answer a request of an execution. */

@@ -2,7 +2,7 @@ import { infiniteQueryOptions, useInfiniteQuery, useQuery } from "@tanstack/reac
 import { isEnded } from "@/api/executionSummary";
 import { ApiError, call, NETWORK_FAILURE } from "@/api/http";
 import { type ExecutionFilters, type PlanFilters, queryKeys } from "@/api/queryKeys";
-import type { GraphDocument, PlanSummary } from "@/api/types";
+import type { GraphDocument, Operations, PlanSummary } from "@/api/types";
 
 const ACTIVE_REFRESH_MS = 5_000;
 const REQUESTS_REFRESH_MS = 10_000;
@@ -109,6 +109,14 @@ export function useExecutions({ counts, ...filters }: ExecutionFilters = {}) {
     getNextPageParam: (page) => page.next_cursor,
     refetchInterval: ({ state }) =>
       state.data?.pages[0]?.executions.some((each) => !isEnded(each)) ? ACTIVE_REFRESH_MS : false,
+  });
+}
+
+/** What was spent; counted when runs pause or end. */
+export function useSpend(query: Operations["getSpend"]["query"]) {
+  return useQuery({
+    queryKey: queryKeys.spend(query),
+    queryFn: ({ signal }) => call("getSpend", { query, signal }),
   });
 }
 

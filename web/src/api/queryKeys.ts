@@ -53,4 +53,5 @@ export const queryKeys = {
   tools: ["tools"] as const,
   mcpServers: ["mcp-servers"] as const,
   limits: ["limits"] as const,
+  spend: (query: Operations["getSpend"]["query"]) => ["spend", query] as const,
 };

@@ -1707,6 +1707,15 @@ export type ImportResponse = {
   saved: string | null;
 };
 
+/** What people call an execution. */
+export type LabelsResponse = {
+  /** In place of the title; null where nobody gave one. */
+  name: string | null;
+  tags: string[];
+  note: string;
+  starred: boolean;
+};
+
 /** One limit. */
 export type LimitResponse = {
   name: string;
@@ -2004,6 +2013,64 @@ export type RevisionsResponse = {
   next_cursor: string | null;
 };
 
+/** The sums of one day, flow or model. */
+export type SpendGroup = {
+  calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** The known part; null where no call has a known price. */
+  cost_usd: JsonNumber | null;
+  /** Calls without a known price, whose cost is not in the sum. */
+  unpriced_calls: number;
+  /** Those of these tokens that wrote plans. */
+  planning_tokens: number;
+  /** That of these costs that wrote plans; null where none is known. */
+  planning_cost_usd: JsonNumber | null;
+  /** Executions, and plans that models wrote. */
+  runs: number;
+  /** The day, the id of the flow, or `provider/model`; empty for all that belongs to no flow. */
+  key: string;
+  /** The name of a flow. */
+  name: string | null;
+};
+
+/** What calls of models used. Tokens are those of prompts and replies. */
+export type SpendAmounts = {
+  calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** The known part; null where no call has a known price. */
+  cost_usd: JsonNumber | null;
+  /** Calls without a known price, whose cost is not in the sum. */
+  unpriced_calls: number;
+  /** Those of these tokens that wrote plans. */
+  planning_tokens: number;
+  /** That of these costs that wrote plans; null where none is known. */
+  planning_cost_usd: JsonNumber | null;
+  /** Executions, and plans that models wrote. */
+  runs: number;
+};
+
+/** More was spent today than the operator wants to be warned of; nothing was stopped. */
+export type SpendWarning = {
+  day: string;
+  cost_usd: JsonNumber;
+  /** The setting `spend_warn_usd_per_day`. */
+  warn_usd: JsonNumber;
+};
+
+/** What was spent from one day to another, both included, UTC; of executions up to their last pause or their end. */
+export type SpendResponse = {
+  since: string;
+  until: string;
+  by: "day" | "flow" | "model";
+  /** Days: the newest first; others: the most tokens first, 1,000 at most. */
+  groups: SpendGroup[];
+  total: SpendAmounts;
+  /** Of today. */
+  warning: SpendWarning | null;
+};
+
 /** The stored events of an execution, without its streamed text. */
 export type StoredEventsResponse = {
   execution_id: string;
@@ -2282,6 +2349,18 @@ export type ImportRequest = {
   model?: string | null;
   /** The name of a new flow that the graph is saved as; with placeholders it is a draft. */
   save_as_flow?: string | null;
+};
+
+/** What people call an execution; a field that is left out stays as it is. */
+export type LabelsRequest = {
+  /** In place of the title; null or empty: the title. */
+  name?: string | null;
+  /** In place of those before, each once. */
+  tags?: string[];
+  /** Any text. */
+  note?: string;
+  /** Whether it has a star. */
+  starred?: boolean;
 };
 
 /** Adds a node at the end. */
@@ -2595,6 +2674,16 @@ export type Operations = {
     query: Record<string, never>;
     body: undefined;
     answer: ExecutionResponse;
+  };
+  /** Name, tag, note or star an execution: `PATCH /api/executions/{execution_id}`. */
+  labelExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: LabelsRequest;
+    answer: LabelsResponse;
   };
   /** Delete an execution: `DELETE /api/executions/{execution_id}`. */
   deleteExecution: {
@@ -3113,6 +3202,20 @@ export type Operations = {
     body: undefined;
     answer: undefined;
   };
+  /** What was spent by day, flow or model: `GET /api/spend`. */
+  getSpend: {
+    path: Record<string, never>;
+    query: {
+      /** What the groups are. */
+      by?: "day" | "flow" | "model";
+      /** A day, UTC, which is included. */
+      since?: string | null;
+      /** A day, UTC, which is included. */
+      until?: string | null;
+    };
+    body: undefined;
+    answer: SpendResponse;
+  };
   /** Whether the service takes work: `GET /readyz`. */
   getReadiness: {
     path: Record<string, never>;
@@ -3138,6 +3241,7 @@ export const ADDRESSES = {
   createExecution: ["POST", "/api/execute"],
   startExecution: ["POST", "/api/execute/{execution_id}/start"],
   getExecution: ["GET", "/api/executions/{execution_id}"],
+  labelExecution: ["PATCH", "/api/executions/{execution_id}"],
   deleteExecution: ["DELETE", "/api/executions/{execution_id}"],
   getResult: ["GET", "/api/executions/{execution_id}/result"],
   getDocument: ["GET", "/api/executions/{execution_id}/document"],
@@ -3185,5 +3289,6 @@ export const ADDRESSES = {
   streamEvents: ["GET", "/api/executions/{execution_id}/events"],
   openSession: ["POST", "/api/session"],
   closeSession: ["DELETE", "/api/session"],
+  getSpend: ["GET", "/api/spend"],
   getReadiness: ["GET", "/readyz"],
 } as const;

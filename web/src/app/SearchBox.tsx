@@ -142,7 +142,9 @@ function Hits({ hits, isLoading, index, text, onOpen }: HitsProps) {
       </div>
       {hits.length === 0 && (
         <p className={styles.none} role="status">
-          {isLoading ? "Searching" : `Nothing has “${text}” in its name, title or goal.`}
+          {isLoading
+            ? "Searching"
+            : `Nothing has “${text}” in its name, title, goal, tags or result.`}
         </p>
       )}
     </div>

@@ -45,6 +45,12 @@ export const ROUTES: RouteObject[] = [
             }),
           },
           {
+            path: "spend",
+            lazy: async () => ({
+              Component: (await import("@/screens/spend/SpendScreen")).SpendScreen,
+            }),
+          },
+          {
             path: "flows",
             lazy: async () => ({
               Component: (await import("@/screens/flows/PlansScreen")).PlansScreen,

@@ -1,4 +1,5 @@
 import { problemText } from "@/api/errorText";
+import { tokensOf } from "@/api/executionSummary";
 import { useNode } from "@/api/queries";
 import type { NodeStatus } from "@/api/types";
 import { writeJson } from "@/json";
@@ -134,12 +135,7 @@ function Stored({ executionId, node }: PartProps) {
             );
           }
           return handles.map(([handle, output]) => (
-            <Output
-              key={handle}
-              handle={handle}
-              output={output}
-              tokens={node.usage.output_tokens}
-            />
+            <Output key={handle} handle={handle} output={output} tokens={tokensOf(node.usage)} />
           ));
         }}
       </Loaded>

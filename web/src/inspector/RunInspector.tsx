@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from "react";
+import { costWithPlanning, tokensOf } from "@/api/executionSummary";
 import { call } from "@/api/http";
-import { useDocument, useNode, useResult } from "@/api/queries";
+import { useDocument, useExecution, useNode, useResult } from "@/api/queries";
 import { showError } from "@/api/showError";
 import { type JsonNumber, writeJson } from "@/json";
 import { budgetLines } from "@/stream/budget";
@@ -157,8 +158,8 @@ function NodeResult({ id, node, text, onSelect }: NodeResultProps) {
             {node?.name ?? id}
           </button>
         </span>
-        {node && node.usage.output_tokens > 0 && (
-          <span>{formatAmount(node.usage.output_tokens, "token")}</span>
+        {node && tokensOf(node.usage) > 0 && (
+          <span>{formatAmount(tokensOf(node.usage), "token")}</span>
         )}
       </p>
       <Text text={text} />
@@ -243,6 +244,7 @@ function ResultButtons({ run, onRead }: Pick<RunInspectorProps, "run" | "onRead"
 
 function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
   const { usage } = run;
+  const planning = useExecution(run.executionId).data?.planning;
   const now = useNow(run.status === "executing");
   const paid = [...run.nodes.values()].filter((node) => node.usage.calls > 0);
   return (
@@ -254,6 +256,23 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
         <dd>{tokenWords(usage)}</dd>
         <dt>Cost</dt>
         <dd>{costWords(usage.cost_usd, usage.estimated)}</dd>
+        {planning && (
+          <>
+            <dt>Planning</dt>
+            <dd>
+              {costWords(planning.cost_usd, planning.estimated)},{" "}
+              {formatAmount(tokensOf(planning), "token")} in {formatAmount(planning.calls, "call")}:
+              paid once for all runs of the plan
+            </dd>
+            <dt>In all</dt>
+            <dd>
+              {costWords(
+                costWithPlanning(usage.cost_usd, planning),
+                usage.estimated || planning.estimated,
+              )}
+            </dd>
+          </>
+        )}
       </dl>
       <BudgetMeters lines={budgetLines(run, now)} />
       <ol className={parts.course} aria-label="Cost by step">
@@ -275,7 +294,7 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
 }
 
 function costWords(usd: JsonNumber | null, isEstimated: boolean): string {
-  if (usd === null) return "cost unknown";
+  if (usd === null) return "–";
   return Number(usd) > 0 && isEstimated ? `about ${formatUsd(usd)}` : formatUsd(usd);
 }
 

@@ -36,7 +36,7 @@ export function TimingTab({ executionId, node }: PartProps) {
             <dd>{tokenWords(usage)}</dd>
             <dt>Cost</dt>
             <dd>
-              {usage.cost_usd === null ? "unknown" : formatUsd(usage.cost_usd)}
+              {usage.cost_usd === null ? "–" : formatUsd(usage.cost_usd)}
               {usage.estimated && ", estimated"}
             </dd>
           </>

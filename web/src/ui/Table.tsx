@@ -1,5 +1,6 @@
 import type { ReactNode, Ref } from "react";
 import { classes } from "@/ui/classes";
+import { Icon } from "@/ui/icons";
 import styles from "@/ui/Table.module.css";
 
 interface Column {
@@ -10,6 +11,9 @@ interface Column {
   numeric?: boolean;
   /** The label is for screen readers only. */
   hiddenLabel?: boolean;
+  /** How the rows are sorted by this column; null where they are not, undefined where they cannot be. */
+  sorted?: "ascending" | "descending" | null;
+  onSort?: () => void;
 }
 
 interface TableProps {
@@ -37,9 +41,21 @@ export function Table({ rowCount, bodyRef, ...props }: TableProps) {
       </colgroup>
       <thead>
         <tr aria-rowindex={isPart ? 1 : undefined}>
-          {props.columns.map(({ label, numeric, hiddenLabel }) => (
-            <th key={label} scope="col" className={classes(numeric && styles.numeric)}>
-              <span className={hiddenLabel ? "visually-hidden" : undefined}>{label}</span>
+          {props.columns.map(({ label, numeric, hiddenLabel, sorted, onSort }) => (
+            <th
+              key={label}
+              scope="col"
+              className={classes(numeric && styles.numeric)}
+              aria-sort={sorted ?? undefined}
+            >
+              {onSort ? (
+                <button type="button" className={styles.sort} onClick={onSort}>
+                  {label}
+                  {sorted && <Icon name={sorted === "ascending" ? "up" : "down"} small />}
+                </button>
+              ) : (
+                <span className={hiddenLabel ? "visually-hidden" : undefined}>{label}</span>
+              )}
             </th>
           ))}
         </tr>

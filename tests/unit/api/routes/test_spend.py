@@ -33,5 +33,5 @@ async def test_planning_is_in_the_sums_and_with_the_executions_of_its_plan() -> 
             0.5,
         )
         assert report["total"]["planning_tokens"] == 120
-        refused = await calls.expect_problem("GET", "/api/spend?since=tomorrow", 422)
+        refused = await calls.expect_problem("GET", "/api/spend", 422, since="tomorrow")
         assert refused["code"] == "invalid-time"

@@ -3,7 +3,7 @@ import { CompareHeader } from "@/screens/compare/CompareHeader";
 import styles from "@/screens/compare/CompareScreen.module.css";
 import { Comparison } from "@/screens/compare/Comparison";
 import { PickRun } from "@/screens/compare/PickRun";
-import { readTicks, type Ticks, withTicks } from "@/screens/compare/ticks";
+import { olderFirst, readTicks, type Ticks, withTicks } from "@/screens/compare/ticks";
 import { Button, ButtonLink } from "@/ui/Button";
 import { EmptyState } from "@/ui/EmptyState";
 import { usePageTitle } from "@/ui/pageTitle";
@@ -17,7 +17,7 @@ export function CompareScreen() {
   const change = (next: Ticks) => setParams((now) => withTicks(now, next), { replace: true });
   if (a === undefined) return <NothingTicked />;
   if (b === undefined) {
-    const compare = (picked: string) => setParams((now) => withTicks(now, earlierFirst(a, picked)));
+    const compare = (picked: string) => setParams((now) => withTicks(now, olderFirst([a, picked])));
     return <PickRun a={a} onPick={compare} />;
   }
   return (
@@ -36,11 +36,6 @@ export function CompareScreen() {
       <Comparison key={`${a} ${b}`} a={a} b={b} withGraph />
     </div>
   );
-}
-
-/** A is the earlier run, so that B shows what changed since; ids are in order of creation. */
-function earlierFirst(a: string, b: string): [string, string] {
-  return a < b ? [a, b] : [b, a];
 }
 
 function NothingTicked() {

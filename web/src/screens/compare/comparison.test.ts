@@ -54,7 +54,7 @@ test("facts say what is less, more or the same in B, and nothing where a number 
   expect(factsOf([run([]), b], 0)).toEqual([
     { label: "Took", words: ["1:01", "2:00"], trend: "more" },
     { label: "Tokens", words: ["120", "110"], trend: "less" },
-    { label: "Cost", words: ["$0.0011", "unknown"], trend: "none" },
+    { label: "Cost", words: ["$0.0011", "–"], trend: "none" },
     { label: "Calls", words: ["2", "2"], trend: "same" },
   ]);
 });

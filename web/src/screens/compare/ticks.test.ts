@@ -8,6 +8,10 @@ test("a third tick takes the place of B, and B without A becomes A", () => {
   expect(toggleTick(["x", "y"], "x")).toEqual(["y"]);
 });
 
+test("the older run is A, whichever was ticked first", () => {
+  expect(toggleTick(["y"], "x")).toEqual(["x", "y"]);
+});
+
 test("ticks are in the address; a run is not compared with itself", () => {
   expect(readTicks(new URLSearchParams("a=x&b=y"))).toEqual(["x", "y"]);
   expect(readTicks(new URLSearchParams("a=x&b=x"))).toEqual(["x"]);

@@ -1,4 +1,4 @@
-/** The runs that are ticked for a comparison, in the order A, B; at most two. */
+/** The runs that are ticked for a comparison, in the order A, B; at most two. The older one is A unless they are swapped. */
 export type Ticks = readonly string[];
 
 /** Returns the ticks that an address names. */
@@ -21,7 +21,12 @@ export function withTicks(params: URLSearchParams, ticks: Ticks): URLSearchParam
 /** Returns the ticks with one run more or less; a third one takes the place of B. */
 export function toggleTick(ticks: Ticks, id: string): Ticks {
   if (ticks.includes(id)) return ticks.filter((each) => each !== id);
-  return [...ticks.slice(0, 1), id];
+  return olderFirst([...ticks.slice(0, 1), id]);
+}
+
+/** Returns two runs in the order of their creation, which is that of their ids: what came later is B. */
+export function olderFirst(ticks: Ticks): Ticks {
+  return [...ticks].sort();
 }
 
 /** Returns the address of the comparison. */

@@ -1,4 +1,4 @@
-import { screen } from "@testing-library/react";
+import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
 import { newRunState } from "@/stream/runState";
 import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
@@ -8,7 +8,8 @@ let api: TestApi;
 afterEach(() => api.close());
 
 async function show(execution: Record<string, unknown>) {
-  api = await startTestApi({ "GET /api/executions/e1": execution });
+  const labels = { name: null, tags: [], note: "", starred: false, planning: null };
+  api = await startTestApi({ "GET /api/executions/e1": { ...labels, ...execution } });
   const run = { ...newRunState("e1"), title: "Weekly report" };
   const header = <RunHeader run={run} isInterrupted={false} now={0} actions={<p>Actions</p>} />;
   renderRoutes([{ path: "/", element: header }]);
@@ -26,4 +27,22 @@ test("a run without a known page of its trace has no such link", async () => {
   expect(await screen.findByRole("heading", { name: "Weekly report" })).toBeTruthy();
   await expect.poll(() => api.requests.length).toBe(1);
   expect(screen.queryByRole("link")).toBeNull();
+});
+
+test("a run is called by its name, and starred in its header", async () => {
+  await show({ name: "Lisbon", tags: ["trip"] });
+  expect(await screen.findByRole("heading", { name: "Lisbon" })).toBeTruthy();
+  expect(screen.getByText("trip")).toBeTruthy();
+  api.routes["PATCH /api/executions/e1"] = {};
+  fireEvent.click(screen.getByRole("button", { name: "Star this run" }));
+  await waitFor(() =>
+    expect(api.requests.find((each) => each.route.startsWith("PATCH"))?.body).toBe(
+      '{"starred":true}',
+    ),
+  );
+});
+
+test("the cost of the plan is in the cost of the run, and said apart", async () => {
+  await show({ planning: { calls: 1, input_tokens: 5, output_tokens: 1, cost_usd: 0.02 } });
+  expect(await screen.findByText("$0.0200, of which $0.0200 planning")).toBeTruthy();
 });

@@ -1,6 +1,11 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
+import { costWithPlanning } from "@/api/executionSummary";
+import { useLabel } from "@/api/mutations";
 import { useExecution } from "@/api/queries";
+import { showError } from "@/api/showError";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
+import type { JsonNumber } from "@/json";
+import { LabelDialog } from "@/screens/runs/LabelDialog";
 import { type BudgetLine, budgetLines, warningWords } from "@/stream/budget";
 import type { RunState } from "@/stream/runState";
 import { tokenWords } from "@/stream/usage";
@@ -13,8 +18,10 @@ import {
   formatUsd,
   LIMIT_NAMES,
 } from "@/ui/format";
+import { IconButton } from "@/ui/IconButton";
 import { Icon } from "@/ui/icons";
 import { Status } from "@/ui/Status";
+import { Tag } from "@/ui/Tag";
 import { Lineage, RunSource } from "./Lineage";
 import styles from "./RunHeader.module.css";
 import {
@@ -48,7 +55,7 @@ export function RunHeader({ run, isInterrupted, now, actions }: RunHeaderProps) 
         <Status status={isInterrupted ? "interrupted" : run.status} pill>
           {words}
         </Status>
-        <h1 title={run.goal}>{run.title || run.goal || "A run"}</h1>
+        <RunName run={run} />
         <div className={styles.actions}>{actions}</div>
       </div>
       <div className={styles.facts}>
@@ -89,7 +96,7 @@ function Facts({ run, now }: { run: RunState; now: number }) {
           {cached > 0 && ` (of which ${formatCount(cached)} from the cache)`}
         </span>
       )}
-      {calls > 0 && cost_usd !== null && <span>{formatUsd(cost_usd)}</span>}
+      <Cost own={calls > 0 ? cost_usd : null} executionId={run.executionId} />
       {budget.length > 0 && (calls > 0 || run.warned.length > 0) && <Budget lines={budget} />}
       {run.recoveries > 0 && <span>{recoveryWords(run.recoveries)}</span>}
       {saved >= 1 && <span>side by side saved {formatDuration(saved)}</span>}
@@ -97,6 +104,54 @@ function Facts({ run, now }: { run: RunState; now: number }) {
       <TraceLink executionId={run.executionId} />
       {started && <span className={styles.started}>started {startWords(new Date(started))}</span>}
     </>
+  );
+}
+
+/** The name of the run, which can be changed, and its star. */
+function RunName({ run }: { run: RunState }) {
+  const [isOpen, setOpen] = useState(false);
+  const label = useLabel();
+  const { data } = useExecution(run.executionId);
+  const title = run.title || run.goal || "A run";
+  const { executionId } = run;
+  return (
+    <>
+      <h1 title={run.goal}>{data?.name || title}</h1>
+      {data && (
+        <>
+          <IconButton
+            icon={data.starred ? "starred" : "star"}
+            label={data.starred ? "Take the star away" : "Star this run"}
+            aria-pressed={data.starred}
+            small
+            onClick={() =>
+              label.mutate(
+                { executionId, labels: { starred: !data.starred } },
+                { onError: showError },
+              )
+            }
+          />
+          <IconButton icon="edit" label="Name, tags and note" small onClick={() => setOpen(true)} />
+          {data.tags.map((tag) => (
+            <Tag key={tag}>{tag}</Tag>
+          ))}
+          <LabelDialog run={isOpen ? { ...data, title } : null} onClose={() => setOpen(false)} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** What the run cost, with what its plan did. */
+function Cost({ own, executionId }: { own: JsonNumber | null; executionId: string }) {
+  const planning = useExecution(executionId).data?.planning;
+  const total = costWithPlanning(own, planning);
+  if (total === null) return null;
+  if (planning?.cost_usd == null) return <span>{formatUsd(total)}</span>;
+  return (
+    <span title={`${own === null ? "–" : formatUsd(own)} for the run`}>
+      {formatUsd(total)}, of which {formatUsd(planning.cost_usd)} planning
+    </span>
   );
 }
 

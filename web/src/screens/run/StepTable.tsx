@@ -92,9 +92,7 @@ function Cells({ node, now, isSelected, onSelect }: CellsProps) {
         {usage.calls > 0 && formatCount(usage.input_tokens + usage.output_tokens)}
       </td>
       <td className={numericCell}>
-        {Number(usage.cost_usd) > 0 && usage.cost_usd !== null
-          ? formatUsdShort(usage.cost_usd)
-          : ""}
+        {usage.calls > 0 && (usage.cost_usd === null ? "–" : formatUsdShort(usage.cost_usd))}
       </td>
       <td className={numericCell}>{durationOf(node, now)}</td>
     </>

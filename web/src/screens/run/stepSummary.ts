@@ -1,3 +1,4 @@
+import { tokensOf } from "@/api/executionSummary";
 import { presentCalls } from "@/stream/callWords";
 import { openParents } from "@/stream/edges";
 import { withNames } from "@/stream/names";
@@ -58,7 +59,7 @@ function metaOf(node: NodeState): string {
   const calls = presentCalls(node).length;
   if (isWorking(node) && calls > 0) return formatAmount(calls, "call");
   if (node.attempt > 1) return `attempt ${node.attempt}`;
-  const tokens = node.usage.output_tokens;
+  const tokens = tokensOf(node.usage);
   if (tokens > 0) return formatAmount(tokens, "token");
   const [handle] = node.handles;
   return node.handles.length === 1 && handle && handle !== "output" ? handle : "";

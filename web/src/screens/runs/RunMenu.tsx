@@ -1,7 +1,7 @@
 import { useNavigate } from "react-router";
 import { isEnded, retryLabel, titleOf } from "@/api/executionSummary";
 import { call } from "@/api/http";
-import { useRetry } from "@/api/mutations";
+import { useCancel, useRetry } from "@/api/mutations";
 import { showError } from "@/api/showError";
 import type { ExecutionSummary } from "@/api/types";
 import { writeJson } from "@/json";
@@ -9,10 +9,17 @@ import { IconButton } from "@/ui/IconButton";
 import { Menu } from "@/ui/Menu";
 import { saveJsonFile } from "@/ui/saveFile";
 
+interface RunMenuProps {
+  run: ExecutionSummary;
+  onLabel: () => void;
+  onDelete: () => void;
+}
+
 /** What can be done with a run of the list. */
-export function RunMenu({ run, onDelete }: { run: ExecutionSummary; onDelete: () => void }) {
+export function RunMenu({ run, onLabel, onDelete }: RunMenuProps) {
   const navigate = useNavigate();
   const retry = useRetry(run.execution_id);
+  const cancel = useCancel(run.execution_id);
   const again = () =>
     retry.mutate(
       { start: true },
@@ -23,6 +30,7 @@ export function RunMenu({ run, onDelete }: { run: ExecutionSummary; onDelete: ()
       trigger={<IconButton icon="more" label={`More for ${titleOf(run)}`} small />}
       items={[
         { label: "Open", icon: "right", onSelect: () => navigate(`/runs/${run.execution_id}`) },
+        { label: "Name, tags and note", icon: "edit", onSelect: onLabel },
         {
           label: "Load the plan into the editor",
           icon: "edit",
@@ -32,7 +40,7 @@ export function RunMenu({ run, onDelete }: { run: ExecutionSummary; onDelete: ()
         {
           label: "Stored JSON",
           icon: "download",
-          onSelect: () => void saveDocument(run.execution_id).catch(showError),
+          onSelect: () => void saveDocument(run).catch(showError),
         },
         {
           label: retryLabel(run.status),
@@ -41,6 +49,13 @@ export function RunMenu({ run, onDelete }: { run: ExecutionSummary; onDelete: ()
           onSelect: again,
         },
         "line",
+        {
+          label: "Cancel the run",
+          icon: "stop",
+          danger: true,
+          disabledReason: isEnded(run) ? "It has ended" : undefined,
+          onSelect: () => cancel.mutate({}, { onError: showError }),
+        },
         {
           label: "Delete",
           icon: "trash",
@@ -58,7 +73,7 @@ function retryObstacle(run: ExecutionSummary): string | undefined {
   return run.status === "completed" ? "Nothing failed" : undefined;
 }
 
-async function saveDocument(executionId: string): Promise<void> {
-  const document = await call("getDocument", { path: { execution_id: executionId } });
-  saveJsonFile(writeJson(document, 2), executionId);
+async function saveDocument(run: ExecutionSummary): Promise<void> {
+  const document = await call("getDocument", { path: { execution_id: run.execution_id } });
+  saveJsonFile(writeJson(document, 2), titleOf(run));
 }

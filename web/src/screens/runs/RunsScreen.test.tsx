@@ -18,6 +18,11 @@ function execution(id: string, more: object = {}) {
     plan_id: "p1",
     revision: 1,
     flow: null,
+    name: null,
+    tags: [],
+    note: "",
+    starred: false,
+    planning: null,
     title: `Run ${id}`,
     user_prompt: "goal",
     status: "completed",
@@ -179,4 +184,79 @@ test("older runs are read when they are asked for", async () => {
   await screen.findByRole("link", { name: "Run 4" });
   expect(screen.getByRole("link", { name: "Run 1" })).toBeTruthy();
   await waitFor(() => expect(screen.queryByRole("button", { name: "Show more" })).toBeNull());
+});
+
+test("a name stands in place of the title, with tags and a star", async () => {
+  const labels = { name: "Lisbon", tags: ["trip"], starred: true };
+  api.routes["GET /api/executions"] = { executions: [execution("1", labels)], next_cursor: null };
+  const { router } = renderRoutes(ROUTES, "/runs");
+  await screen.findByRole("link", { name: "Lisbon" });
+  fireEvent.click(screen.getByRole("link", { name: "trip" }));
+  await waitFor(() => expect(router.state.location.search).toBe("?tag=trip"));
+  await waitFor(() => expect(api.requests.at(-1)?.url).toContain("tag=trip"));
+});
+
+test("a run is named from the list", async () => {
+  api.routes["PATCH /api/executions/1"] = { name: "Lisbon", tags: [], note: "", starred: false };
+  renderRoutes(ROUTES, "/runs");
+  const more = await screen.findByRole("button", { name: "More for Run 1" });
+  more.focus();
+  fireEvent.keyDown(more, { key: "Enter" });
+  fireEvent.click(await screen.findByRole("menuitem", { name: "Name, tags and note" }));
+  const dialog = await screen.findByRole("dialog");
+  fireEvent.change(within(dialog).getByLabelText("Name"), { target: { value: "Lisbon" } });
+  fireEvent.change(within(dialog).getByLabelText("Tags"), { target: { value: "trip, , may" } });
+  fireEvent.click(within(dialog).getByRole("button", { name: "Save" }));
+  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+  const sent = api.requests.find((each) => each.route === "PATCH /api/executions/1");
+  const labels = { name: "Lisbon", tags: ["trip", "may"], note: "", starred: false };
+  expect(JSON.parse(sent?.body ?? "")).toEqual(labels);
+});
+
+test("a run is stopped with one click", async () => {
+  const running = execution("1", { status: "executing", completed_at: null });
+  api.routes["GET /api/executions"] = { executions: [running], next_cursor: null };
+  api.routes["POST /api/executions/1/cancel"] = {};
+  renderRoutes(ROUTES, "/runs");
+  fireEvent.click(await screen.findByRole("button", { name: "Stop Run 1" }));
+  const routes = () => api.requests.map((each) => each.route);
+  await waitFor(() => expect(routes()).toContain("POST /api/executions/1/cancel"));
+});
+
+test("selected runs are deleted after one question; one that cannot be says why", async () => {
+  api.routes["DELETE /api/executions/1"] = {};
+  api.routes["DELETE /api/executions/2"] = problem(409, "execution-running", "It is retried");
+  renderRoutes(ROUTES, "/runs");
+  fireEvent.click(await screen.findByRole("button", { name: "Select" }));
+  fireEvent.click(screen.getByLabelText("Select Run 1"));
+  fireEvent.click(screen.getByLabelText("Select Run 2"));
+  const bar = screen.getByRole("region", { name: "Selected runs" });
+  fireEvent.click(within(bar).getByRole("button", { name: "Delete 2" }));
+  const dialog = await screen.findByRole("dialog", { name: "Delete 2 runs" });
+  fireEvent.click(within(dialog).getByRole("button", { name: "Delete" }));
+  expect(await within(bar).findByText("It is retried.", { exact: false })).toBeTruthy();
+  expect(checked()).toEqual(["Select Run 2"]);
+});
+
+test("the list is sorted by a column, and the other way by another click", async () => {
+  const { router } = renderRoutes(ROUTES, "/runs");
+  await screen.findByRole("link", { name: "Run 1" });
+  fireEvent.click(screen.getByRole("button", { name: "Took" }));
+  await waitFor(() => expect(router.state.location.search).toBe("?sort=duration"));
+  fireEvent.click(screen.getByRole("button", { name: "Took" }));
+  await waitFor(() => expect(router.state.location.search).toBe("?sort=duration&order=asc"));
+  const header = screen.getByRole("columnheader", { name: "Took" });
+  expect(header.getAttribute("aria-sort")).toBe("ascending");
+});
+
+test("the cost has that of the plan, and an unknown one is no zero", async () => {
+  const free = { ...execution("2").digest, usage: { ...USAGE, calls: 0, cost_usd: null } };
+  const planned = execution("1", { planning: { ...USAGE, cost_usd: 0.002 } });
+  const runs = [planned, execution("2", { digest: free })];
+  api.routes["GET /api/executions"] = { executions: runs, next_cursor: null };
+  renderRoutes(ROUTES, "/runs");
+  await screen.findByRole("link", { name: "Run 1" });
+  const cost = within(row("Run 1")).getByText("$0.0024");
+  expect(cost.title).toBe("$0.0004 for the run, $0.0020 for its plan, which is paid once");
+  expect(within(row("Run 2")).getByText("–")).toBeTruthy();
 });

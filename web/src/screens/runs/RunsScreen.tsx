@@ -5,19 +5,22 @@ import type { ExecutionSummary } from "@/api/types";
 import { CompareDock } from "@/screens/compare/CompareDock";
 import { readTicks, type Ticks, toggleTick, withTicks } from "@/screens/compare/ticks";
 import { ListPage } from "@/screens/ListPage";
+import { BulkBar } from "@/screens/runs/BulkBar";
 import { DeleteRunDialog } from "@/screens/runs/DeleteRunDialog";
+import { LabelDialog } from "@/screens/runs/LabelDialog";
 import { RunFilterFields } from "@/screens/runs/RunFilterFields";
 import { RunsEmpty } from "@/screens/runs/RunsEmpty";
 import { RunTable } from "@/screens/runs/RunTable";
 import {
   apiFilters,
   hasFilters,
+  type RunFilters,
   readFilters,
   withFilters,
   withoutFilters,
 } from "@/screens/runs/runFilters";
 import { useRunKeys } from "@/screens/runs/useRunKeys";
-import { ButtonLink } from "@/ui/Button";
+import { Button, ButtonLink } from "@/ui/Button";
 import { formatAmount } from "@/ui/format";
 import { usePageTitle } from "@/ui/pageTitle";
 
@@ -26,6 +29,8 @@ export function RunsScreen() {
   usePageTitle("Runs");
   const [params, setParams] = useSearchParams();
   const [deleted, setDeleted] = useState<ExecutionSummary | null>(null);
+  const [labelled, setLabelled] = useState<ExecutionSummary | null>(null);
+  const [selected, setSelected] = useState<ReadonlySet<string> | null>(null);
   const filters = readFilters(params);
   // An address changes later than a checkbox may: it only remembers the ticks.
   const [ticks, setOwnTicks] = useState(() => readTicks(params));
@@ -37,23 +42,30 @@ export function RunsScreen() {
     setParams((now) => withTicks(now, next), { replace: true, preventScrollReset: true });
   };
   const toggle = (id: string) => setTicks(toggleTick(ticks, id));
+  const select = (id: string) =>
+    setSelected((now) => (now?.has(id) ? without(now, id) : new Set([...(now ?? []), id])));
+  const change = (changed: Partial<RunFilters>) =>
+    setParams((now) => withFilters(now, changed), { replace: true });
   const keys = useRunKeys({ executions, ticks, toggle });
   return (
     <ListPage
       title="Runs"
       total={counts && counts.total > 0 && formatAmount(counts.total, "run")}
       actions={
-        <ButtonLink icon="add" to="/">
-          New goal
-        </ButtonLink>
+        <>
+          <ButtonLink to="/spend">Spend</ButtonLink>
+          <Button
+            aria-pressed={selected !== null}
+            onClick={() => setSelected(selected === null ? new Set() : null)}
+          >
+            Select
+          </Button>
+          <ButtonLink icon="add" to="/">
+            New goal
+          </ButtonLink>
+        </>
       }
-      filters={
-        <RunFilterFields
-          filters={filters}
-          counts={counts}
-          onChange={(changed) => setParams((now) => withFilters(now, changed), { replace: true })}
-        />
-      }
+      filters={<RunFilterFields filters={filters} counts={counts} onChange={change} />}
       query={runs}
       empty={
         <RunsEmpty
@@ -64,7 +76,17 @@ export function RunsScreen() {
       }
       dock={
         <>
-          <CompareDock ticks={ticks} onChange={setTicks} />
+          {selected === null ? (
+            <CompareDock ticks={ticks} onChange={setTicks} />
+          ) : (
+            <BulkBar
+              runs={executions.filter((run) => selected.has(run.execution_id))}
+              onAll={() => setSelected(new Set(executions.map((run) => run.execution_id)))}
+              onDone={(left) => setSelected(new Set(left))}
+              onClose={() => setSelected(null)}
+            />
+          )}
+          <LabelDialog run={labelled} onClose={() => setLabelled(null)} />
           <DeleteRunDialog
             run={deleted}
             onClose={() => setDeleted(null)}
@@ -78,10 +100,19 @@ export function RunsScreen() {
           executions={executions}
           ticks={ticks}
           onTick={toggle}
+          selected={selected}
+          onSelect={select}
+          sort={filters}
+          onSort={change}
+          onLabel={setLabelled}
           onDelete={setDeleted}
           rememberLink={keys.rememberLink}
         />
       )}
     </ListPage>
   );
+}
+
+function without(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  return new Set([...ids].filter((each) => each !== id));
 }

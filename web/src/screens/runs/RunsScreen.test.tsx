@@ -227,7 +227,8 @@ test("selected runs are deleted after one question; one that cannot be says why"
   api.routes["DELETE /api/executions/1"] = {};
   api.routes["DELETE /api/executions/2"] = problem(409, "execution-running", "It is retried");
   renderRoutes(ROUTES, "/runs");
-  fireEvent.click(await screen.findByRole("button", { name: "Select" }));
+  await screen.findByRole("link", { name: "Run 1" });
+  fireEvent.click(screen.getByRole("button", { name: "Select" }));
   fireEvent.click(screen.getByLabelText("Select Run 1"));
   fireEvent.click(screen.getByLabelText("Select Run 2"));
   const bar = screen.getByRole("region", { name: "Selected runs" });
@@ -241,11 +242,11 @@ test("selected runs are deleted after one question; one that cannot be says why"
 test("the list is sorted by a column, and the other way by another click", async () => {
   const { router } = renderRoutes(ROUTES, "/runs");
   await screen.findByRole("link", { name: "Run 1" });
-  fireEvent.click(screen.getByRole("button", { name: "Took" }));
+  fireEvent.click(await screen.findByRole("button", { name: "Took", hidden: true }));
   await waitFor(() => expect(router.state.location.search).toBe("?sort=duration"));
-  fireEvent.click(screen.getByRole("button", { name: "Took" }));
+  fireEvent.click(await screen.findByRole("button", { name: "Took", hidden: true }));
   await waitFor(() => expect(router.state.location.search).toBe("?sort=duration&order=asc"));
-  const header = screen.getByRole("columnheader", { name: "Took" });
+  const header = await screen.findByRole("columnheader", { name: "Took", hidden: true });
   expect(header.getAttribute("aria-sort")).toBe("ascending");
 });
 

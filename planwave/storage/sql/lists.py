@@ -481,9 +481,8 @@ def approvals_text(approvals: Mapping[str, Approval]) -> str:
 
 def execution_from_row(row: Any) -> ExecutionRecord:
     """Return the execution of a row."""
-    *facts, name, tags, note, starred = row
-    *fields, queued, revision, flow, created_by, parent_id, needs, *sums = facts
-    tokens, cost_usd, duration_s = sums
+    *facts, tokens, cost_usd, duration_s, name, tags, note, starred = row
+    *fields, queued, revision, flow, created_by, parent_id, needs = facts
     return ExecutionRecord(
         *fields,
         queued=bool(queued),

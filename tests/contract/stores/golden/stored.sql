@@ -35,7 +35,7 @@ CREATE TABLE answers (
 	created_at TEXT NOT NULL, 
 	PRIMARY KEY ("key")
 );
-INSERT INTO "answers" VALUES('key','digest','01a228d8-7289-7000-b3bb-6018e0043742','01a228d8-7f8e-7000-a04c-a44c3ec3ce66',201,'{}','2026-01-02T03:04:05.000000Z');
+INSERT INTO "answers" VALUES('key','digest','01a22911-7397-7000-9681-3c8dc506db59','01a22911-8549-7000-9320-d6d7d9f46417',201,'{}','2026-01-02T03:04:05.000000Z');
 CREATE TABLE approved_tools (
 	server TEXT NOT NULL, 
 	tool TEXT NOT NULL, 
@@ -60,16 +60,16 @@ CREATE TABLE batches (
 	PRIMARY KEY (id), 
 	FOREIGN KEY(execution) REFERENCES executions ("key")
 );
-INSERT INTO "batches" VALUES(1,1,1,1,'[["2026-11-29T19:46:45.301357+00:00","execution.created",{"goal":"Übersicht","title":"A title","plan_id":"01900000-0000-7000-8000-000000000001","revision":1,"plan_hash":"681178d90160a6d1cd9814b2b8b0560c20f5c4c816e769814ee92f928c3f624e","graph":{"nodes":[{"id":"a","type":"text","name":"a","data":{"text":"Grüße, \"quoted\"\n and 🌊"}},{"id":"large","type":"text","name":"large","data":{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},{"id":"b","type":"text","name":"b","data":{"text":"{{ input }}"}}],"edges":[{"id":"a.output-b.input","source":"a","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}},{"id":"large.output-b.input","source":"large","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2,"created_by":{"kind":"local"}}]]');
-INSERT INTO "batches" VALUES(2,1,2,5,'[["2026-11-29T19:46:45.323491+00:00","execution.started",{"waves":2}],["2026-11-29T19:46:45.323491+00:00","wave.started",{"wave":1,"nodes":["a","large"]}],["2026-11-29T19:46:45.323491+00:00","node.started",{"wave":1},"a",1],["2026-11-29T19:46:45.323491+00:00","node.started",{"wave":1},"large",1]]');
-INSERT INTO "batches" VALUES(3,1,6,10,'[["2026-11-29T19:46:45.345722+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"Grüße, \"quoted\"\n and 🌊"}},"duration_s":0.000816},"a",1],["2026-11-29T19:46:45.345722+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"94bfe6f3d049c2f74b5506f7db3325ead9914e9063fc9e88274510a5aa70641f","bytes":2002}},"duration_s":0.000816},"large",1],["2026-11-29T19:46:45.345722+00:00","wave.completed",{"wave":1}],["2026-11-29T19:46:45.345722+00:00","wave.started",{"wave":2,"nodes":["b"]}],["2026-11-29T19:46:45.345722+00:00","node.started",{"wave":2},"b",1]]');
-INSERT INTO "batches" VALUES(4,1,11,13,'[["2026-11-29T19:46:45.387826+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"5b50574e7c317c3133e077bfa77ad5c7193420d9b74adff66336ccf7b767f3aa","bytes":2048}},"duration_s":0.000915},"b",1],["2026-11-29T19:46:45.387826+00:00","wave.completed",{"wave":2}],["2026-11-29T19:46:45.387826+00:00","execution.completed",{}]]');
-INSERT INTO "batches" VALUES(5,2,1,1,'[["2026-11-29T19:46:45.736552+00:00","execution.created",{"goal":"it fails","title":"A title","plan_id":"01900000-0000-7000-8000-000000000002","revision":1,"plan_hash":"f4aa25dbe6279a4adc525e06d894df14af7866bd441968454f21ec33ba5f1960","graph":{"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{}},{"id":"after","type":"text","name":"after","data":{"text":"after"}},{"id":"beside","type":"text","name":"beside","data":{"text":"beside"}}],"edges":[{"id":"bad.output-after.input","source":"bad","sourceHandle":"output","target":"after","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2,"created_by":{"kind":"local"}}]]');
-INSERT INTO "batches" VALUES(6,2,2,5,'[["2026-11-29T19:46:45.756908+00:00","execution.started",{"waves":2}],["2026-11-29T19:46:45.756908+00:00","wave.started",{"wave":1,"nodes":["bad","beside"]}],["2026-11-29T19:46:45.756908+00:00","node.started",{"wave":1},"bad",1],["2026-11-29T19:46:45.756908+00:00","node.started",{"wave":1},"beside",1]]');
-INSERT INTO "batches" VALUES(7,2,6,10,'[["2026-11-29T19:46:45.823102+00:00","node.failed",{"error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"},"handled":false,"duration_s":0.056458,"retryable":true,"traceback":"Traceback (most recent call last):\n  File \"tests/support/nodes/held_nodes.py\", line 39, in execute\n    raise ValueError(\"it broke\")\nValueError: it broke"},"bad",1],["2026-11-29T19:46:45.823102+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"beside"}},"duration_s":0.056458},"beside",1],["2026-11-29T19:46:45.823102+00:00","node.blocked",{"cause":{"node":"bad","error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"}}},"after"],["2026-11-29T19:46:45.823102+00:00","wave.completed",{"wave":1}],["2026-11-29T19:46:45.823102+00:00","execution.failed",{"error":{"code":"node-failed","message":"node ''bad'' failed: ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute","node":"bad"},"failures":["bad"]}]]');
-INSERT INTO "batches" VALUES(8,3,1,1,'[["2026-11-29T19:46:46.002061+00:00","execution.created",{"goal":"it stands","title":"A title","plan_id":"01900000-0000-7000-8000-000000000003","revision":1,"plan_hash":"b0f9210f6384611b52d2e9e189e0e039efcb95bd8ba1f6d32bba4f774f4a4240","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":3,"created_by":{"kind":"local"}}]]');
-INSERT INTO "batches" VALUES(9,3,2,4,'[["2026-11-29T19:46:46.022990+00:00","execution.started",{"waves":3}],["2026-11-29T19:46:46.022990+00:00","wave.started",{"wave":1,"nodes":["first"]}],["2026-11-29T19:46:46.022990+00:00","node.started",{"wave":1},"first",1]]');
-INSERT INTO "batches" VALUES(10,3,5,8,'[["2026-11-29T19:46:46.028616+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"first"}},"duration_s":0.000624},"first",1],["2026-11-29T19:46:46.028616+00:00","wave.completed",{"wave":1}],["2026-11-29T19:46:46.028616+00:00","wave.started",{"wave":2,"nodes":["held"]}],["2026-11-29T19:46:46.028616+00:00","node.started",{"wave":2},"held",1]]');
+INSERT INTO "batches" VALUES(1,1,1,1,'[["2026-11-29T20:49:02.218069+00:00","execution.created",{"goal":"Übersicht","title":"A title","plan_id":"01900000-0000-7000-8000-000000000001","revision":1,"plan_hash":"681178d90160a6d1cd9814b2b8b0560c20f5c4c816e769814ee92f928c3f624e","graph":{"nodes":[{"id":"a","type":"text","name":"a","data":{"text":"Grüße, \"quoted\"\n and 🌊"}},{"id":"large","type":"text","name":"large","data":{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},{"id":"b","type":"text","name":"b","data":{"text":"{{ input }}"}}],"edges":[{"id":"a.output-b.input","source":"a","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}},{"id":"large.output-b.input","source":"large","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2,"created_by":{"kind":"local"}}]]');
+INSERT INTO "batches" VALUES(2,1,2,5,'[["2026-11-29T20:49:02.244044+00:00","execution.started",{"waves":2}],["2026-11-29T20:49:02.244044+00:00","wave.started",{"wave":1,"nodes":["a","large"]}],["2026-11-29T20:49:02.244044+00:00","node.started",{"wave":1},"a",1],["2026-11-29T20:49:02.244044+00:00","node.started",{"wave":1},"large",1]]');
+INSERT INTO "batches" VALUES(3,1,6,10,'[["2026-11-29T20:49:02.275674+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"Grüße, \"quoted\"\n and 🌊"}},"duration_s":0.00062},"a",1],["2026-11-29T20:49:02.275674+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"94bfe6f3d049c2f74b5506f7db3325ead9914e9063fc9e88274510a5aa70641f","bytes":2002}},"duration_s":0.00062},"large",1],["2026-11-29T20:49:02.275674+00:00","wave.completed",{"wave":1}],["2026-11-29T20:49:02.275674+00:00","wave.started",{"wave":2,"nodes":["b"]}],["2026-11-29T20:49:02.275674+00:00","node.started",{"wave":2},"b",1]]');
+INSERT INTO "batches" VALUES(4,1,11,13,'[["2026-11-29T20:49:02.296787+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"5b50574e7c317c3133e077bfa77ad5c7193420d9b74adff66336ccf7b767f3aa","bytes":2048}},"duration_s":0.000859},"b",1],["2026-11-29T20:49:02.296787+00:00","wave.completed",{"wave":2}],["2026-11-29T20:49:02.296787+00:00","execution.completed",{}]]');
+INSERT INTO "batches" VALUES(5,2,1,1,'[["2026-11-29T20:49:02.702599+00:00","execution.created",{"goal":"it fails","title":"A title","plan_id":"01900000-0000-7000-8000-000000000002","revision":1,"plan_hash":"f4aa25dbe6279a4adc525e06d894df14af7866bd441968454f21ec33ba5f1960","graph":{"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{}},{"id":"after","type":"text","name":"after","data":{"text":"after"}},{"id":"beside","type":"text","name":"beside","data":{"text":"beside"}}],"edges":[{"id":"bad.output-after.input","source":"bad","sourceHandle":"output","target":"after","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2,"created_by":{"kind":"local"}}]]');
+INSERT INTO "batches" VALUES(6,2,2,5,'[["2026-11-29T20:49:02.755702+00:00","execution.started",{"waves":2}],["2026-11-29T20:49:02.755702+00:00","wave.started",{"wave":1,"nodes":["bad","beside"]}],["2026-11-29T20:49:02.755702+00:00","node.started",{"wave":1},"bad",1],["2026-11-29T20:49:02.755702+00:00","node.started",{"wave":1},"beside",1]]');
+INSERT INTO "batches" VALUES(7,2,6,10,'[["2026-11-29T20:49:02.814494+00:00","node.failed",{"error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"},"handled":false,"duration_s":0.024646,"retryable":true,"traceback":"Traceback (most recent call last):\n  File \"tests/support/nodes/held_nodes.py\", line 39, in execute\n    raise ValueError(\"it broke\")\nValueError: it broke"},"bad",1],["2026-11-29T20:49:02.814494+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"beside"}},"duration_s":0.024646},"beside",1],["2026-11-29T20:49:02.814494+00:00","node.blocked",{"cause":{"node":"bad","error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"}}},"after"],["2026-11-29T20:49:02.814494+00:00","wave.completed",{"wave":1}],["2026-11-29T20:49:02.814494+00:00","execution.failed",{"error":{"code":"node-failed","message":"node ''bad'' failed: ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute","node":"bad"},"failures":["bad"]}]]');
+INSERT INTO "batches" VALUES(8,3,1,1,'[["2026-11-29T20:49:03.125397+00:00","execution.created",{"goal":"it stands","title":"A title","plan_id":"01900000-0000-7000-8000-000000000003","revision":1,"plan_hash":"b0f9210f6384611b52d2e9e189e0e039efcb95bd8ba1f6d32bba4f774f4a4240","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":3,"created_by":{"kind":"local"}}]]');
+INSERT INTO "batches" VALUES(9,3,2,4,'[["2026-11-29T20:49:03.152446+00:00","execution.started",{"waves":3}],["2026-11-29T20:49:03.152446+00:00","wave.started",{"wave":1,"nodes":["first"]}],["2026-11-29T20:49:03.152446+00:00","node.started",{"wave":1},"first",1]]');
+INSERT INTO "batches" VALUES(10,3,5,8,'[["2026-11-29T20:49:03.173176+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"first"}},"duration_s":0.000648},"first",1],["2026-11-29T20:49:03.173176+00:00","wave.completed",{"wave":1}],["2026-11-29T20:49:03.173176+00:00","wave.started",{"wave":2,"nodes":["held"]}],["2026-11-29T20:49:03.173176+00:00","node.started",{"wave":2},"held",1]]');
 INSERT INTO "batches" VALUES(11,4,1,5,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]}}],["2026-01-02T03:04:05.000000Z","execution.started",{}],["2026-01-02T03:04:05.000000Z","node.started",{"inputs":{}},"first",1],["2026-01-02T03:04:05.000000Z","node.waiting",{"request_id":"r4","request":{"kind":"question","prompt":"Which one?"}},"first",1],["2026-01-02T03:04:05.000000Z","execution.paused",{"reason":"waiting for an answer"}]]');
 INSERT INTO "batches" VALUES(12,5,1,1,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]}}]]');
 INSERT INTO "batches" VALUES(13,6,1,1,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]}}]]');
@@ -150,8 +150,51 @@ CREATE TABLE deliveries (
 	PRIMARY KEY (id), 
 	FOREIGN KEY(trigger_id) REFERENCES triggers (trigger_id)
 );
-INSERT INTO "deliveries" VALUES(1,'01900000-0000-7000-8000-0000000000a1','under way','2026-01-02T03:04:05.000000Z','01a228d8-7d76-7000-8a7f-e6ad995f9533',NULL,'',NULL,'01a228d8-7289-7000-b3bb-6018e0043742');
-INSERT INTO "deliveries" VALUES(2,'01900000-0000-7000-8000-0000000000a1','settled','2026-01-02T03:04:06.000000Z','01a228d8-7d89-7000-9e68-227d7492c478','answered','Grüße','{"status":202}','01a228d8-7289-7000-b3bb-6018e0043742');
+INSERT INTO "deliveries" VALUES(1,'01900000-0000-7000-8000-0000000000a1','under way','2026-01-02T03:04:05.000000Z','01a22911-8393-7000-9df3-53e74994e976',NULL,'',NULL,'01a22911-7397-7000-9681-3c8dc506db59');
+INSERT INTO "deliveries" VALUES(2,'01900000-0000-7000-8000-0000000000a1','settled','2026-01-02T03:04:06.000000Z','01a22911-839e-7000-962b-df4a7926ea17','answered','Grüße','{"status":202}','01a22911-7397-7000-9681-3c8dc506db59');
+CREATE TABLE execution_labels (
+	execution INTEGER NOT NULL, 
+	name TEXT, 
+	tags TEXT NOT NULL, 
+	note TEXT NOT NULL, 
+	starred INTEGER NOT NULL, 
+	search TEXT NOT NULL, 
+	PRIMARY KEY (execution), 
+	FOREIGN KEY(execution) REFERENCES executions ("key")
+);
+INSERT INTO "execution_labels" VALUES(8,'Grüße','
+a
+b c
+','🌊',1,'grüsse
+a
+b c
+🌊');
+CREATE TABLE execution_search (
+	execution INTEGER NOT NULL, 
+	search TEXT NOT NULL, 
+	PRIMARY KEY (execution), 
+	FOREIGN KEY(execution) REFERENCES executions ("key")
+);
+INSERT INTO "execution_search" VALUES(1,'["grüsse, \"quoted\"\n and 🌊","xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"]
+a
+grüsse, "quoted"
+ and 🌊
+large
+xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+b
+{{ input }}');
+INSERT INTO "execution_search" VALUES(2,'beside
+bad
+after
+after
+beside
+beside');
+INSERT INTO "execution_search" VALUES(8,'
+first
+first
+held
+last
+last');
 CREATE TABLE execution_texts (
 	execution INTEGER NOT NULL, 
 	title TEXT NOT NULL, 
@@ -192,17 +235,20 @@ CREATE TABLE executions (
 	created_by TEXT, 
 	parent_id TEXT, 
 	needs TEXT, 
+	tokens INTEGER, 
+	cost_usd DOUBLE, 
+	duration_s DOUBLE, 
 	PRIMARY KEY ("key"), 
 	UNIQUE (execution_id)
 );
-INSERT INTO "executions" VALUES(1,'01a228d8-79b5-7000-8879-78160802a28d','01900000-0000-7000-8000-000000000001','completed','2026-11-29T19:46:45.301357+00:00','2026-11-29T19:46:45.323491+00:00','2026-11-29T19:46:45.387826+00:00',13,1,1,1,NULL,'{"kind": "local"}',NULL,NULL);
-INSERT INTO "executions" VALUES(2,'01a228d8-7b68-7000-afb4-759060e2d50a','01900000-0000-7000-8000-000000000002','failed','2026-11-29T19:46:45.736552+00:00','2026-11-29T19:46:45.756908+00:00','2026-11-29T19:46:45.823102+00:00',10,1,1,1,NULL,'{"kind": "local"}',NULL,NULL);
-INSERT INTO "executions" VALUES(3,'01a228d8-7c71-7000-87a1-44e497563d47','01900000-0000-7000-8000-000000000003','executing','2026-11-29T19:46:46.002061+00:00','2026-11-29T19:46:46.022990+00:00',NULL,0,1,1,1,NULL,'{"kind": "local"}',NULL,NULL);
-INSERT INTO "executions" VALUES(4,'paused',NULL,'paused','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z',NULL,0,1,0,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "executions" VALUES(5,'starting',NULL,'starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,0,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "executions" VALUES(6,'queued',NULL,'starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,1,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "executions" VALUES(7,'of a flow','01900000-0000-7000-8000-0000000000f1','starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,0,1,'Täglich',NULL,NULL,NULL);
-INSERT INTO "executions" VALUES(8,'notified','01900000-0000-7000-8000-0000000000f1','cancelled','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:06.000000Z',7,1,0,1,'Täglich',NULL,NULL,NULL);
+INSERT INTO "executions" VALUES(1,'01a22911-7f09-7000-8174-abf479eafa93','01900000-0000-7000-8000-000000000001','completed','2026-11-29T20:49:02.218069+00:00','2026-11-29T20:49:02.244044+00:00','2026-11-29T20:49:02.296787+00:00',13,1,1,1,NULL,'{"kind": "local"}',NULL,NULL,0,NULL,0.052743);
+INSERT INTO "executions" VALUES(2,'01a22911-80ee-7000-8256-99cf3fcb8a83','01900000-0000-7000-8000-000000000002','failed','2026-11-29T20:49:02.702599+00:00','2026-11-29T20:49:02.755702+00:00','2026-11-29T20:49:02.814494+00:00',10,1,1,1,NULL,'{"kind": "local"}',NULL,NULL,0,NULL,0.058792);
+INSERT INTO "executions" VALUES(3,'01a22911-8295-7000-a9c9-7c934e0ee3bd','01900000-0000-7000-8000-000000000003','executing','2026-11-29T20:49:03.125397+00:00','2026-11-29T20:49:03.152446+00:00',NULL,0,1,1,1,NULL,'{"kind": "local"}',NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "executions" VALUES(4,'paused',NULL,'paused','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z',NULL,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "executions" VALUES(5,'starting',NULL,'starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "executions" VALUES(6,'queued',NULL,'starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "executions" VALUES(7,'of a flow','01900000-0000-7000-8000-0000000000f1','starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,0,1,'Täglich',NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "executions" VALUES(8,'notified','01900000-0000-7000-8000-0000000000f1','cancelled','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:06.000000Z',7,1,0,1,'Täglich',NULL,NULL,NULL,0,NULL,1.0);
 CREATE TABLE notification_targets (
 	target_id TEXT NOT NULL, 
 	plan_id TEXT NOT NULL, 
@@ -231,8 +277,8 @@ CREATE TABLE notifications (
 	PRIMARY KEY (id), 
 	UNIQUE (notification_id)
 );
-INSERT INTO "notifications" VALUES(1,'01a228d8-7ef5-7000-a67d-524e1c1bdf11','target','notified',4,'execution.waiting','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','dead',9,'Grüße','{}');
-INSERT INTO "notifications" VALUES(2,'01a228d8-7f08-7000-a783-a28481dbd09e','target','notified',7,'execution.cancelled','2026-01-02T03:04:06.000000Z','2026-01-02T03:04:06.000000Z','2026-01-02T03:04:06.000000Z','pending',0,'',NULL);
+INSERT INTO "notifications" VALUES(1,'01a22911-8484-7000-96dd-f97ae16dd4f0','target','notified',4,'execution.waiting','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','dead',9,'Grüße','{}');
+INSERT INTO "notifications" VALUES(2,'01a22911-8493-7000-8c9d-4e22e5a8cf06','target','notified',7,'execution.cancelled','2026-01-02T03:04:06.000000Z','2026-01-02T03:04:06.000000Z','2026-01-02T03:04:06.000000Z','pending',0,'',NULL);
 CREATE TABLE plans (
 	plan_id TEXT NOT NULL, 
 	created_at TEXT NOT NULL, 
@@ -292,7 +338,31 @@ CREATE TABLE schema_hash (
 	hash TEXT NOT NULL, 
 	PRIMARY KEY (hash)
 );
-INSERT INTO "schema_hash" VALUES('ea22869ac48182d6bd6934ac8b36fb8612034219f59a885f0b38d69f78a264f7');
+INSERT INTO "schema_hash" VALUES('5b182831670af6445fc986b03bd26aab6fa15df1d0a9c1e547bd669971f4e0c4');
+CREATE TABLE search_signatures (
+	execution INTEGER NOT NULL, 
+	signature BLOB NOT NULL, 
+	PRIMARY KEY (execution), 
+	FOREIGN KEY(execution) REFERENCES executions ("key")
+);
+INSERT INTO "search_signatures" VALUES(1,X'00000200100000000000000000400000200020000000000000000000280000008040000000004000080000200050000008000008010100000000400000000241001080000000100000000000800000000000000000000800100000000000004000000000020001200800000008C0006928004000200000000000054000000220880000000000400040000000000010000800000000001000000000040000000000000000000000001020000020140C00200800000000000000000000000400008400000010000000200000000400204002040801000000000000020080100000000008040000000200000000000000002000080400800000000100000040020010004080800000000000001000200000000000000000000400000200040000010120000002100001001824000000000004000000024100020000300000000000008500400000204000001000008A00000400040100000000001000000000004000800000080C00000000000000000000040008000000000800000000010000001004000000000100004100010000100000020000000010000000000000000001000004A000000000002000000000040000020008000000000000028000000000002000008000004000400400000204004040000808000004200000000000000000088100000000112000000004000800800009000200800010000100000000020000000000000002048000000100000800400100010004200018000400400002000000000000000000208C0000200211000080000000100000001000100002000004000000400000000804000006000010000000000000001200000001000800000000800000080010004000000800000000000000000000000000000000000100000040040800000020000000020000000020000102000000000000000000100000000000000002042000000020A0000800000800000002000101008084000010000000000018000000040840000200080400004200000000000020200800084040080000001400000004001000002011040000000004030100000000000201008200024000005000100000000000032000000000402800A000000002200001000000000000000010000000000000000000420202000009000000408000000002000004000000000041800400004000000000000009002008000020000000100000000000000001000000000020400000000000000000800000201400000000000000040004000200002A04044000000000100002000000000008000000008000200000000000040000000000001121000000000004200102010800000010004220000001000004080048000000000000000000000102000001020000000800000000000200000008040002008000C0008000E0000080000008000104080008');
+INSERT INTO "search_signatures" VALUES(2,X'0000000100004000000000000040000020002000000000000000000000004000824010000000400000000010000000000000000000800000000000040000200000000020000000000080000080000000000000000060080000000000000000400000010000010000100000000080004128020000000600000000000000000000080100000080400000000000000000000800000000000001000000000000000000000000000010001020000000140000000800010000000000000100000100000400000020000000000000000000000000000800000000000000000000000000000008040000000000000100000000002000000020000000000000001000000020000000000000000000000000000020000000000000000000000200040000000000080000000001000010000000000004080000020000000000000000000000000010400000000000000000000000400400100000000000001000000080004000800000000000000000000000020000000000000040000800000000010000080000040000000000000101010000100000000000000000000000000000000000000004800000000000000001000004000000010C00000000000004000100000001200040000000100000000000000000400000080000000020000000000040000008050000000012240000000400080000000100800080000000002000000002000000000000000000002000000000008040000001000000000000000000000000000000000000000020000000010000000000000000000000001008200000000000000000400100000000000000000000000000000000001002800000000000000000000000000000400000000A00000000000004000002020000000000040100000000040800000000000000000000000020000100000010000000000000000000000000000000040000000000800088000000100000020000000000040000100000000000000000000008001082000000010000008000000004000008000000400800000010000020000000000000000000000000000001000000000002000000000280000010000000000000000200000000000000000004000000000000008000000000000110008200000000000000000200000000000000000000000802001000000000000000200400000000000000000001100000200020000000101000000000000000000000000010000400000000000000000000200400000000000000000000000200002A000001000000000000000000000000000000000080002000000000000400000000000100010000000000040000000009000000100000200001000000000800000000000000000000000001000004000200000008000000000002000000080400000080008010000020000000010805000000000084');
+INSERT INTO "search_signatures" VALUES(8,X'0000000000000000000000000040000000002000000000000000000008000000800000000000000000400000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000400000000000000000000000000000000020000000000000000000040000000000080000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000008000008000000000000000000000000000001082000800000000800000000080000000000028000400000000000000000000000000000400000000000000000000000000000080000000000000001000000000000000800000001400000000000000000020000200000000000000000000000000000020020000000000200000000000000000000000000000000000000000000000000000000000001000000000000000800000000000000000000000000000000000000000000A00000000010000000000000000000100000000000000000004020000000000000000000000080000000000200000000000000000000000000002000000000000000000000080008000000000000000000000000000000040004100000000000000000000000000000008000000000010200000000000000000000000000000000000000000000002020000000000000200000000000000000000000000000400000000002000000A00000008000048000020000000000200000000000000000000001000000000000200001000000000008000000000000000000000000000001000000000000000000020C0000008001000000000080000000000000000000000000000000000000000000000000000000000000000200000000000000000000000000000000000000000000002000004000000000040020000000000000000000000000000000000000000000000000000000000000200000000000000000000000020000000004000000000000000000000001000010000000000000004014100000000000200000400000000000000100200000000400000000000400000000000000000000000000000000000000000000000000000000002000200000000000000800000080200000000000010004000040000000000000000000900000000000000008000000004000040000000000000000040040000000000800000000080000000000000000000000000000000000081000000000000000000000000000000000000800000000000000000000000000010200000000000000000000001000000000000400000010100000008000000000000000000000000000000000000000000000000008000000000000A0400000080000000800020000000000000000000000000');
+CREATE TABLE spend (
+	subject TEXT NOT NULL, 
+	day TEXT NOT NULL, 
+	provider TEXT NOT NULL, 
+	model TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	plan_id TEXT, 
+	calls INTEGER NOT NULL, 
+	input_tokens INTEGER NOT NULL, 
+	output_tokens INTEGER NOT NULL, 
+	cost_usd DOUBLE, 
+	unpriced INTEGER NOT NULL, 
+	PRIMARY KEY (subject, day, provider, model)
+);
+INSERT INTO "spend" VALUES('gone','2026-01-02','p','m','run',NULL,1,2,3,NULL,1);
 CREATE TABLE triggers (
 	trigger_id TEXT NOT NULL, 
 	plan_id TEXT NOT NULL, 
@@ -309,28 +379,29 @@ CREATE TABLE triggers (
 INSERT INTO "triggers" VALUES('01900000-0000-7000-8000-0000000000a1','01900000-0000-7000-8000-0000000000f1','a','webhook','2026-01-02T03:04:05.000000Z',NULL,1,'later',NULL);
 INSERT INTO "triggers" VALUES('other','01900000-0000-7000-8000-0000000000f1','b','webhook','2026-01-02T03:04:06.000000Z',1,0,'later',NULL);
 CREATE INDEX answers_by_age ON answers (created_at);
-CREATE INDEX chat_turns_in_order ON chat_turns ("key", id);
 CREATE UNIQUE INDEX chat_turns_once ON chat_turns ("key", execution_id, path);
+CREATE INDEX chat_turns_in_order ON chat_turns ("key", id);
 CREATE INDEX chats_by_age ON chats (created_at, chat_id);
-CREATE INDEX executions_by_age ON executions (created_at, execution_id);
-CREATE INDEX executions_by_status ON executions (status, created_at, execution_id);
 CREATE INDEX executions_by_plan ON executions (plan_id, created_at, execution_id);
+CREATE INDEX executions_by_status ON executions (status, created_at, execution_id);
+CREATE INDEX executions_by_age ON executions (created_at, execution_id);
 CREATE UNIQUE INDEX notifications_once ON notifications (target_id, execution_id, seq);
 CREATE INDEX notifications_by_age ON notifications (created_at, notification_id);
 CREATE INDEX notifications_due ON notifications (status, next_at);
-CREATE UNIQUE INDEX plans_by_name ON plans (name_key) WHERE name_key IS NOT NULL;
 CREATE INDEX flows_by_age ON plans (created_at, plan_id) WHERE name IS NOT NULL;
+CREATE UNIQUE INDEX plans_by_name ON plans (name_key) WHERE name_key IS NOT NULL;
 CREATE INDEX plans_by_age ON plans (created_at, plan_id);
+CREATE INDEX spend_by_day ON spend (day);
 CREATE INDEX answered_requests_by_age ON answered_requests (at);
 CREATE INDEX artifact_uses_by_execution ON artifact_uses (execution);
 CREATE UNIQUE INDEX batches_in_order ON batches (execution, first);
+CREATE INDEX chat_messages_open ON chat_messages (id) WHERE status IN ('starting', 'executing', 'paused');
 CREATE INDEX chat_messages_in_order ON chat_messages (chat_id, id);
 CREATE UNIQUE INDEX chat_messages_by_name ON chat_messages (message_id);
-CREATE INDEX chat_messages_open ON chat_messages (id) WHERE status IN ('starting', 'executing', 'paused');
 CREATE INDEX notification_targets_by_flow ON notification_targets (plan_id);
 CREATE UNIQUE INDEX triggers_by_entry ON triggers (plan_id, node_id);
 CREATE INDEX triggers_by_age ON triggers (created_at, trigger_id);
-CREATE INDEX deliveries_by_age ON deliveries (trigger_id, received_at);
 CREATE UNIQUE INDEX deliveries_once ON deliveries (trigger_id, "key");
+CREATE INDEX deliveries_by_age ON deliveries (trigger_id, received_at);
 COMMIT;
 PRAGMA user_version = 1;

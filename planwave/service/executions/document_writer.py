@@ -108,7 +108,8 @@ class DocumentWriter:
         """
         if self._is_leaving and self._writer is None:
             return
-        if release_after is not None and len(self._released_after_write) < _MAX_RELEASED:
+        may_hold = self._directory is not None and len(self._released_after_write) < _MAX_RELEASED
+        if release_after is not None and may_hold:
             self._released_after_write[execution_id] = release_after
         loop = asyncio.get_running_loop()
         if execution_id not in self._due:

@@ -321,10 +321,12 @@ async def test_one_failing_document_does_not_affect_others(
     store, project = MemoryStore(), document_writer.build_document
     ids = await ended_in(store, 20)
 
-    def broken(events: list[Event], record: ExecutionRecord, calls: Any) -> dict[str, Any]:
+    def broken(
+        events: list[Event], record: ExecutionRecord, calls: Any, state: Any
+    ) -> dict[str, Any]:
         if record.execution_id == ids[3]:
             raise ValueError("odd")
-        return project(events, record, calls)
+        return project(events, record, calls, state)
 
     monkeypatch.setattr(document_writer, "build_document", broken)
     async with DocumentWriter(store, tmp_path) as documents:
@@ -360,3 +362,19 @@ async def test_failed_group_is_written_later(
         for each in ids:
             await documents.wait_written(each)
         assert await store.lagging_documents() == []
+
+
+async def test_facts_are_stored_without_a_directory_too() -> None:
+    store, spent = MemoryStore(), list[bool]()
+
+    async def on_spent() -> None:
+        spent.append(True)
+
+    (own,) = await ended_in(store, 1)
+    async with DocumentWriter(store, None) as documents:
+        documents.on_spent = on_spent
+        documents.schedule(own)
+        await documents.wait_written(own)
+    record = await store.execution(own)
+    assert record is not None
+    assert (record.tokens, record.is_behind, spent) == (0, False, [True])

@@ -105,12 +105,11 @@ def _service_dependencies(settings: Settings, drives: bool) -> ServiceDependenci
     limits, tracer = settings.limits, open_tracer(settings)
     providers, local = open_providers(settings)
     catalogue, renderer = open_catalogue(settings, providers), open_renderer(limits)
-    capabilities = _capabilities(settings, local, drives)
-    store, mcp = _open_store(settings, capabilities), open_mcp_servers(settings)
-    lending = ParentCallRecorder(RetryingRecorder(store))
+    capabilities, mcp = _capabilities(settings, local, drives), open_mcp_servers(settings)
+    store = _open_store(settings, capabilities)
+    lending, redactor = ParentCallRecorder(RetryingRecorder(store)), open_redactor(settings)
     models = open_models(settings, providers, lending, tracer, store.owners)
     secrets, outbound = open_secrets(settings), open_outbound(settings)
-    redactor = open_redactor(settings)
     planner = open_planner(settings, models, providers, catalogue, store.now)
     services = partial(
         NodeServices, models, providers, flows=FlowResolver(store, catalogue, limits),

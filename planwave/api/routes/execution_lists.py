@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -75,18 +75,8 @@ class LabelsRequest(RequestModel):
     starred: bool = Field(False, description="Whether it has a star.")
 
 
-@router.get(
-    "/api/executions",
-    operation_id="listExecutions",
-    summary="List executions",
-    responses={**success(ExecutionsResponse, "One page.", EXECUTIONS), **problems(422)},
-)
-async def list_executions(
+async def _filters(
     request: Request,
-    service: ServiceDep,
-    status: Annotated[
-        ExecutionStatus | None, Query(description="Only those that are this.")
-    ] = None,
     q: SearchExecutions = None,
     since: Annotated[
         str | None,
@@ -99,12 +89,27 @@ async def list_executions(
         str | None,
         Query(description="Only those made before this time, ISO 8601.", examples=["2026-02-01"]),
     ] = None,
+    plan_id: PlanIdFilter = None,
     tag: Annotated[
         str | None, Query(description="Only those with this tag.", max_length=MAX_TAG_CHARS)
     ] = None,
     starred: Annotated[
         bool | None, Query(description="Only starred ones; `false`: only those without a star.")
     ] = None,
+) -> ExecutionFilters:
+    return {
+        "text": q,
+        "since": since,
+        "until": until,
+        "plan_id": listed_flow(request, plan_id),
+        "tag": tag,
+        "starred": starred,
+        # Runs of the plan before it had a name, and of its drafts, are not for tokens.
+        "as_flow": access_token(request) is not None,
+    }
+
+
+async def _order(
     sort: Annotated[
         ExecutionOrder,
         Query(
@@ -115,7 +120,23 @@ async def list_executions(
     order: Annotated[
         Literal["desc", "asc"], Query(description="`desc`: the newest, longest or most first.")
     ] = "desc",
-    plan_id: PlanIdFilter = None,
+) -> ExecutionSort:
+    return ExecutionSort(sort, order == "desc")
+
+
+@router.get(
+    "/api/executions",
+    operation_id="listExecutions",
+    summary="List executions",
+    responses={**success(ExecutionsResponse, "One page.", EXECUTIONS), **problems(422)},
+)
+async def list_executions(
+    service: ServiceDep,
+    filters: Annotated[ExecutionFilters, Depends(_filters)],
+    sort: Annotated[ExecutionSort, Depends(_order)],
+    status: Annotated[
+        ExecutionStatus | None, Query(description="Only those that are this.")
+    ] = None,
     waiting: Annotated[
         bool, Query(description="Only those that wait for an answer of a person.")
     ] = False,
@@ -129,26 +150,16 @@ async def list_executions(
     limit: PageSize = None,
 ) -> Response:
     """Return executions, newest first unless `sort` and `order` say otherwise, page by page."""
-    size, by = page_size(limit, service.limits), ExecutionSort(sort, order == "desc")
-    filters: ExecutionFilters = {
-        "text": q,
-        "since": since,
-        "until": until,
-        "plan_id": listed_flow(request, plan_id),
-        "tag": tag,
-        "starred": starred,
-        # Runs of the plan before it had a name, and of its drafts, are not for tokens.
-        "as_flow": access_token(request) is not None,
-    }
+    size = page_size(limit, service.limits)
     records = await service.executions.list(
         status=status,
         waiting=waiting,
-        before=decode_sorted_cursor(cursor, by),
+        before=decode_sorted_cursor(cursor, sort),
         limit=size + 1,
-        sort=by,
+        sort=sort,
         **filters,
     )
-    page, next_cursor = paginate(records, size, by)
+    page, next_cursor = paginate(records, size, sort)
     digests = await service.executions.digests.of(page) if digest else {}
     listed: ExecutionsResponse = {
         "executions": await _summaries(service, page, digests),

@@ -39,7 +39,6 @@ from planwave.api.schemas.examples import (
     EXPLANATION,
     GOAL,
     GRAPH,
-    NODE,
     PLAN_ID,
     QUEUED,
     RESULT,
@@ -304,7 +303,7 @@ async def get_document(
     "/api/executions/{execution_id}/nodes/{path:path}",
     operation_id="getNode",
     summary="All there is of one node",
-    responses={**success(DocumentNode, "The node.", NODE), **problems(404, 409)},
+    responses={**success(DocumentNode, "The node.", DOCUMENT["nodes"][1]), **problems(404, 409)},
 )
 async def get_node(
     executions: ExecutionsDep, execution_id: ExecutionId, path: NodePath, call: WholeCall = None

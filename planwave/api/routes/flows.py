@@ -32,7 +32,6 @@ from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
 from planwave.api.responses import json_response
 from planwave.api.routes.revisions import PlanEditRequest
 from planwave.api.schemas.examples import (
-    EDITED_FLOW,
     FLOW,
     FLOW_ID,
     FLOWS,
@@ -250,7 +249,7 @@ async def update_flow(
     operation_id="editFlow",
     summary="Change a flow by operations",
     responses={
-        **success(FlowEditResponse, "The flow as it is now.", EDITED_FLOW),
+        **success(FlowEditResponse, "The flow as it is now.", {**FLOW, "diagnostics": []}),
         **problems(404, 412, 428),
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -10,8 +10,27 @@ from starlette.responses import Response
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.examples import SPEND, success
+from planwave.api.schemas.examples import success
 from planwave.shapes.spend import SpendResponse
+
+_AMOUNTS: Final[dict[str, Any]] = {
+    "calls": 8,
+    "input_tokens": 9_120,
+    "output_tokens": 2_412,
+    "cost_usd": 0.0117,
+    "unpriced_calls": 0,
+    "planning_tokens": 2_604,
+    "planning_cost_usd": 0.0021,
+    "runs": 2,
+}
+_SPEND: Final[dict[str, Any]] = {
+    "since": "2026-01-01",
+    "until": "2026-01-31",
+    "by": "day",
+    "groups": [{"key": "2026-01-31", "name": None, **_AMOUNTS}],
+    "total": _AMOUNTS,
+    "warning": None,
+}
 
 router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
 
@@ -24,7 +43,7 @@ Day = Annotated[
     "/api/spend",
     operation_id="getSpend",
     summary="What was spent by day, flow or model",
-    responses={**success(SpendResponse, "The sums.", SPEND), **problems(422)},
+    responses={**success(SpendResponse, "The sums.", _SPEND), **problems(422)},
 )
 async def get_spend(
     service: ServiceDep,

@@ -252,36 +252,12 @@ PENDING_REQUESTS: Final[_Json] = {
     "total": 1,
     "next_cursor": None,
 }
-LABELS: Final[_Json] = {
-    "name": "Water, first try",
-    "tags": ["notes"],
-    "note": "",
-    "starred": True,
-}
-_AMOUNTS: Final[_Json] = {
-    "calls": 8,
-    "input_tokens": 9_120,
-    "output_tokens": 2_412,
-    "cost_usd": 0.0117,
-    "unpriced_calls": 0,
-    "planning_tokens": 2_604,
-    "planning_cost_usd": 0.0021,
-    "runs": 2,
-}
-SPEND: Final[_Json] = {
-    "since": "2026-01-01",
-    "until": "2026-01-31",
-    "by": "day",
-    "groups": [{"key": "2026-01-31", "name": None, **_AMOUNTS}],
-    "total": _AMOUNTS,
-    "warning": None,
-}
+LABELS: Final[_Json] = {"name": "Water, first try", "tags": ["a"], "note": "", "starred": True}
+_LISTED: Final[_Json] = {**_ENDED_FIELDS, **LABELS, "planning": None}
 EXECUTIONS: Final[_Json] = {
     "executions": [
         {
-            **LABELS,
-            "planning": None,
-            **_ENDED_FIELDS,
+            **_LISTED,
             "revision": 1,
             "flow": None,
             "created_by": {"kind": "operator"},
@@ -303,9 +279,7 @@ EXECUTIONS: Final[_Json] = {
     "next_cursor": None,
 }
 EXECUTION: Final[_Json] = {
-    **_ENDED_FIELDS,
-    **LABELS,
-    "planning": None,
+    **_LISTED,
     "plan_hash": HASH,
     "revision": 1,
     "flow": None,
@@ -415,7 +389,6 @@ DOCUMENT: Final[_Json] = {
     "execution_logs": _LOGS,
     "graph": GRAPH,
 }
-NODE: Final[_Json] = DOCUMENT["nodes"][1]
 EXPLANATION: Final[_Json] = {
     "path": "note",
     "status": "completed",
@@ -621,7 +594,6 @@ _FLOW_FIELDS: Final[dict[str, Any]] = {
     "published": ["model"],
 }
 FLOW: Final = {**_FLOW_FIELDS, "hash": HASH, "inputs": PLAN["inputs"], "graph": GRAPH}
-EDITED_FLOW: Final[_Json] = {**FLOW, "diagnostics": []}
 FLOWS: Final = {
     "flows": [{**_FLOW_FIELDS, "updated_by": {"kind": "operator"}, "node_count": 2}],
     "next_cursor": None,

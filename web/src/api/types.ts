@@ -2751,22 +2751,6 @@ export type Operations = {
     query: {
       /** Only those that are this. */
       status?: ExecutionStatus | null;
-      /** Only those with all these words, or parts of words, whatever their case: in name, title, goal, tags, note, inputs, the tasks of their steps, or their result once they have paused or ended; or with this id. */
-      q?: string | null;
-      /** Only those made at this time or later, ISO 8601; without a zone, UTC. */
-      since?: string | null;
-      /** Only those made before this time, ISO 8601. */
-      until?: string | null;
-      /** Only those with this tag. */
-      tag?: string | null;
-      /** Only starred ones; `false`: only those without a star. */
-      starred?: boolean | null;
-      /** By what they are sorted; equal ones by age. A duration, a cost or tokens that are not known yet count as the least. */
-      sort?: "created" | "duration" | "cost" | "tokens" | "name";
-      /** `desc`: the newest, longest or most first. */
-      order?: "desc" | "asc";
-      /** Only those of this plan. */
-      plan_id?: string | null;
       /** Only those that wait for an answer of a person. */
       waiting?: boolean;
       /** Tell of each how far it is: steps, waves, models, usage. */
@@ -2777,6 +2761,22 @@ export type Operations = {
       cursor?: string | null;
       /** Items on the page, 50 by default; the limit `page_items` is the most. */
       limit?: number | null;
+      /** Only those with all these words, or parts of words, whatever their case: in name, title, goal, tags, note, inputs, the tasks of their steps, or their result once they have paused or ended; or with this id. */
+      q?: string | null;
+      /** Only those made at this time or later, ISO 8601; without a zone, UTC. */
+      since?: string | null;
+      /** Only those made before this time, ISO 8601. */
+      until?: string | null;
+      /** Only those of this plan. */
+      plan_id?: string | null;
+      /** Only those with this tag. */
+      tag?: string | null;
+      /** Only starred ones; `false`: only those without a star. */
+      starred?: boolean | null;
+      /** By what they are sorted; equal ones by age. A duration, a cost or tokens that are not known yet count as the least. */
+      sort?: "created" | "duration" | "cost" | "tokens" | "name";
+      /** `desc`: the newest, longest or most first. */
+      order?: "desc" | "asc";
     };
     body: undefined;
     answer: ExecutionsResponse;

@@ -2,6 +2,7 @@ import { useNavigate } from "react-router";
 import { useEditPlan } from "@/api/mutations";
 import { usePlan } from "@/api/queries";
 import type { GraphDocument } from "@/api/types";
+import { writeJson } from "@/json";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { operationsBetween, type PlanOperation } from "@/screens/editor/operations";
 import type { RunState } from "@/stream/runState";
@@ -9,7 +10,7 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { Note } from "@/ui/Note";
 import { Skeleton } from "@/ui/Skeleton";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 import styles from "./KeepInPlan.module.css";
 
 type KeepInPlanProps = { run: RunState; planId: string; onClose: () => void };
@@ -129,5 +130,5 @@ function Change({ operation, before, after }: ChangeProps) {
 
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "string" ? value : writeJson(value);
 }

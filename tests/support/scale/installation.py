@@ -14,6 +14,7 @@ from typing import Any, Final
 import httpx2
 
 from planwave.events import Event
+from planwave.ids import new_id
 from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.postgres.store import PostgresStore
 from tests.support.cli.command_process import PLANWAVE
@@ -131,8 +132,13 @@ class Installation:
 
             async def some() -> None:
                 for _ in left:
-                    answer = await client.post("/api/execute", json={"graph": graph, "start": True})
-                    assert answer.status_code == 202, answer.text
+                    key = {"Idempotency-Key": new_id()}
+                    body = {"graph": graph, "start": True}
+                    answer = await client.post("/api/execute", json=body, headers=key)
+                    while answer.status_code == httpx2.codes.SERVICE_UNAVAILABLE:
+                        await asyncio.sleep(0.2)  # a server that was away: a client asks again
+                        answer = await client.post("/api/execute", json=body, headers=key)
+                    assert answer.status_code == httpx2.codes.ACCEPTED, answer.text
                     created.append(answer.json()["execution_id"])
 
             async with asyncio.TaskGroup() as tasks:

@@ -107,6 +107,7 @@ def _searched(state: ExecutionState) -> Iterator[str]:
     documents: Sequence[Any] = state.graph["nodes"] if state.graph else ()
     for node in documents:
         yield str(node.get("name") or "")
+        yield str(node.get("description") or "")[:_TASK_CHARS]
         for value in (node.get("data") or {}).values():
             if isinstance(value, str):
                 yield value[:_TASK_CHARS]

@@ -52,7 +52,8 @@ async def test_the_next_provider_is_called_after_the_retries_of_the_first() -> N
     (node,) = [each for each in result.document["nodes"] if each["id"] == "a"]
     assert (node["provider"], node["model"]) == ("anthropic", MODELS["anthropic"])
     assert (node["prompt"]["provider"], node["usage"]["calls"]) == ("anthropic", 1)
-    (log,) = [event.data for event in events if event.type == "node.log"]
+    repeated, log = [event.data for event in events if event.type == "node.log"]
+    assert "is repeated" in repeated["message"]
     assert log == {
         "message": f"openai ({MODELS['openai']}) failed (provider-overloaded); "
         f"anthropic ({MODELS['anthropic']}) is called next",

@@ -42,7 +42,13 @@ async def keep(
     own = new_id()
     record = ExecutionRecord(own, None, title, "The goal ÄÖ", "starting", at(second))
     task = "Find a café in Alfama"
-    node: dict[str, Any] = {"id": "a", "type": "agent", "name": "Find", "data": {"prompt": task}}
+    node: dict[str, Any] = {
+        "id": "a",
+        "type": "agent",
+        "name": "Find",
+        "description": task,
+        "data": {},
+    }
     data = {"goal": "The goal ÄÖ", "title": title, "graph": {"nodes": [node], "edges": []}}
     kinds: list[tuple[str, str | None, dict[str, Any]]] = [
         ("execution.created", None, data),

@@ -80,6 +80,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "resendNotification": AuditAction("notification.resent"),
     "createChat": AuditAction("chat.created"),
     "updateChat": AuditAction("chat.changed"),
+    "labelExecution": AuditAction("execution.labelled"),
     "deleteChat": AuditAction("chat.deleted", is_strict=True),
     "sendMessage": AuditAction("execution.created"),
     "editMessage": AuditAction("execution.created"),

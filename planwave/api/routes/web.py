@@ -37,7 +37,7 @@ _SERVICE_PATHS: Final = frozenset(
 )
 """First segments of addresses that are never the page."""
 _SCREENS: Final = frozenset(
-    {"", PAGE_NAME, "approvals", "chat", "flows", "plans", "runs", "settings", "triggers"}
+    {"", PAGE_NAME, "approvals", "chat", "flows", "plans", "runs", "settings", "spend", "triggers"}
 )
 """First segments of the page's own addresses, those of ``web/src/app/routes.tsx``.
 

@@ -255,6 +255,7 @@ BODIES: Final = {
 BODIES_OF_ROUTES: Final = {
     ("PUT", "/api/flows/{}/publication"): {"model": True},
     ("PATCH", "/api/chats/{}"): {"title": "x"},
+    ("PATCH", "/api/executions/{}"): {"name": "x"},
 }
 """Those that others of their method would not do for."""
 QUERIES: Final = {"export": {"to": "mermaid"}}

@@ -103,7 +103,7 @@ async def fork_with_result(page: Page, result: str) -> None:
 async def compare_in_history(page: Page) -> None:
     """Find both runs by their goal, tick them, and look at the step that differs."""
     await page.get_by_role("link", name="Runs").first.click()
-    await page.get_by_role("searchbox", name="Goal or title").fill("rosemary")
+    await page.get_by_role("searchbox", name="Words, name, tag or id").fill("rosemary")
     rows = page.get_by_role("table", name="Runs").locator("tbody tr")
     await expect(rows).to_have_count(2)
     for row in (rows.nth(1), rows.nth(0)):

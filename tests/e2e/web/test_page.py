@@ -14,7 +14,7 @@ from tests.support.browser.chromium import Pages
 from tests.support.browser.steps import GOAL
 
 UNKNOWN_RUN = "01a209f5-e0a2-7000-9139-4a1cb34422c8"
-FIRST_SCREEN_BYTES = 182_000
+FIRST_SCREEN_BYTES = 184_000
 """JavaScript that the first screen may load, as it comes over the network."""
 FIRST_SCREEN_FILES = 16
 """Scripts and style sheets of the first screen; each is a request."""

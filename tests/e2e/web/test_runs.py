@@ -112,7 +112,7 @@ async def test_runs_are_filtered_by_status_time_and_text_and_deleted(empty_page:
     await expect(page.get_by_text("Waiting for you").first).to_be_visible()
 
     await page.get_by_role("link", name="Runs").first.click()
-    await page.get_by_role("searchbox", name="Goal or title").fill("basil")
+    await page.get_by_role("searchbox", name="Words, name, tag or id").fill("basil")
     await expect(rows(page)).to_have_count(3)
     await expect(rows(page).first).to_contain_text("Waiting for you")
     await expect(page.get_by_role("main")).to_contain_text("3 runs")
@@ -133,10 +133,10 @@ async def test_runs_are_filtered_by_status_time_and_text_and_deleted(empty_page:
     await expect(page.get_by_role("heading", name="No run fits.")).to_be_visible()
     await page.get_by_role("button", name="Clear filter").click()
     await expect(rows(page).filter(has_text="Other").first).to_be_visible()
-    await expect(page.get_by_role("searchbox", name="Goal or title")).to_have_value("")
+    await expect(page.get_by_role("searchbox", name="Words, name, tag or id")).to_have_value("")
     assert page.url.endswith("/runs")
 
-    await page.get_by_role("searchbox", name="Goal or title").fill("basil one")
+    await page.get_by_role("searchbox", name="Words, name, tag or id").fill("basil one")
     await expect(rows(page)).to_have_count(1)
     await page.get_by_role("button", name="More for Basil one").click()
     await page.get_by_role("menuitem", name="Delete").click()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planwave.api.routes.executions import _summary
+from planwave.api.routes.execution_lists import _summary
 from planwave.cli.backends.records import (
     execution_from_json,
     flow_from_json,
@@ -73,4 +73,4 @@ def test_an_execution_is_read_back() -> None:
     record = ExecutionRecord(
         "x", "p", "T", "goal", "paused", AT, AT, revision=2, flow="F", created_by=BY
     )
-    assert execution_from_json(_summary(record, None, is_interrupted=False)) == record
+    assert execution_from_json(_summary(record, None, None, is_interrupted=False)) == record

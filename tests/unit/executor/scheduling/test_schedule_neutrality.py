@@ -36,6 +36,7 @@ OTHER_MEANINGS = {
     ("planwave.graph.reading.documents", "boolean"): "a word of a sentence",
     ("planwave.graph.reading.documents", "number"): "a word of a sentence",
     ("planwave.graph.result", "end"): "the type that marks a result",
+    ("planwave.graph.result", "start"): "the type that declares the inputs of a flow",
     ("planwave.graph.result", "json"): "a socket type",
     ("planwave.graph.reading.json_schemas", "boolean"): "a word of JSON Schema",
     ("planwave.graph.reading.json_schemas", "if"): "a word of JSON Schema",

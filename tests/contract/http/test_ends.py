@@ -35,8 +35,8 @@ COMMANDS = {"answer", "cancel", "cancel_unneeded", "create", "delete_execution",
     "pause", "report", "resume", "retry", "settle_delivery", "start", "store_answer", "supersede",
 }  # fmt: skip
 PUSHED = {"subscribe", "watch"}
-NO_STATE = {"document_path", "wait_end_written"}
-"""Tell of no end: a path, nothing."""
+NO_STATE = {"document_path", "following", "has_clients", "wait_end_written"}
+"""Tell of no end: a path, clients, nothing."""
 MORE: dict[str, tuple[Any, ...]] = {
     "explain": ("h",),
     "node_document": ("h",),

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from pathlib import Path
@@ -180,14 +180,18 @@ def database_cpu_s(server: PostgresServer) -> float:
 async def approve(client: httpx2.AsyncClient, execution_id: str) -> None:
     """Answer the one request of an execution."""
     own = f"/api/executions/{execution_id}"
-    # So many at once are told to come again.
-    while not (found := await client.get(own)).is_success:
-        assert found.status_code in (429, 503), found.text
-        await asyncio.sleep(1)
+    found = await asked_again(lambda: client.get(own))
     (request,) = found.json()["requests"]
     url = f"{own}/requests/{request['request_id']}"
-    answer = await client.post(url, json={"decision": "approve"})
+    answer = await asked_again(lambda: client.post(url, json={"decision": "approve"}))
     assert answer.is_success, answer.text
+
+
+async def asked_again(ask: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
+    """Return the answer of a service, which tells so many at once to come again."""
+    while (answer := await ask()).status_code in (429, 503):  # noqa: ASYNC110 - the service tells nobody
+        await asyncio.sleep(1)
+    return answer
 
 
 async def settle(store: PostgresStore, counts: Mapping[str, int], within_s: float) -> None:

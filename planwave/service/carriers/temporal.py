@@ -206,9 +206,8 @@ class TemporalCarrier:
                 beating.cancel()
         if rest is None:
             raise ApplicationError(reason, type="Broken", category=_LOGGED)
-        if (
-            rest.needs is not None
-        ):  # a workflow in a worker of an older version does not know the signal
+        if rest.needs is not None:
+            # A workflow in a worker of an older version does not know the signal.
             return "paused", _HANDED_ON_S
         if rest.status == "interrupted":
             raise ApplicationError("this process goes down", type="Interrupted", category=_LOGGED)

@@ -221,10 +221,8 @@ class ChatService:
             while True:
                 try:
                     return await self._send(chat_id, content, parent_id, at_head, message_id)
-                except (
-                    _HeadMoved
-                ):  # by another process: this message follows that one, or is refused
-                    continue
+                except _HeadMoved:
+                    continue  # this message follows that of another process, or is refused
 
     async def _send(
         self,

@@ -59,11 +59,6 @@ class DeltaRelay:
                     self._announce(live)
             self._forget_gone()
 
-    def is_watched_elsewhere(self, execution_id: str) -> bool:
-        """Return whether subscribers of another process follow an execution."""
-        now = asyncio.get_running_loop().time()
-        return any(until > now for until in self._watchers.get(execution_id, {}).values())
-
     def _announce(self, live: LiveExecution) -> None:
         if not live.is_over:
             self._notices.publish("watch", f"+ {self._me} {live.execution_id}")

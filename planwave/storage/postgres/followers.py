@@ -50,9 +50,8 @@ class PostgresFollowers:
         row = {"of": execution_id, "me": self._me}
 
         def change(connection: Connection) -> bool:
-            lock(
-                connection, "followers", execution_id
-            )  # of two that leave at a time, one is the last
+            # Of two that leave at a time, one is the last.
+            lock(connection, "followers", execution_id)
             connection.execute(_REMOVE, row)
             return not connection.execute(_COUNT, row).scalar_one()
 

@@ -18,9 +18,7 @@ class Queue:
     """Makes carriers of several processes with one task queue."""
 
     def __init__(self, address: str, task_queue: str) -> None:
-        self.settings = TemporalSettings(
-            address=address, task_queue=task_queue, lease_s=LEASE_S * 10
-        )
+        self.settings = TemporalSettings(address=address, task_queue=task_queue, lease_s=LEASE_S)
 
     def id(self, name: str) -> str:
         """Return an id of this test alone: tests share a server."""

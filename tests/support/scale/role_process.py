@@ -43,18 +43,15 @@ class RoleProcess:
         self._env = {**_environment(directory), **env}
         self._process: ForkedProcess | None = None
 
-    def start(self, tries: int = 3) -> None:
-        """Start it, and return once it is ready; as a supervisor does, start it again if it ends."""
+    def start(self) -> None:
+        """Start it, and return once it is ready."""
         self.launch()
         gives_up = time.monotonic() + _READY_S
         while not self.is_ready():
-            if self.has_ended() and tries > 1:
-                return self.start(tries - 1)
             logged = f"{self._output.read_text('utf-8')}\n{self.log()}"
             assert not self.has_ended(), f"{self.name} has ended:\n{logged}"
             assert time.monotonic() < gives_up, f"{self.name} is not ready:\n{logged}"
             time.sleep(0.05)
-        return None
 
     def launch(self) -> None:
         """Start it, and return at once."""

@@ -32,7 +32,8 @@ ROUTES = sorted(
     if "{execution_id}" in (route.path or "")
 )
 COMMANDS = {"answer", "cancel", "cancel_unneeded", "create", "delete_execution", "execute", "fork"} | {
-    "pause", "report", "resume", "retry", "settle_delivery", "start", "store_answer", "supersede",
+    "join", "label", "leave", "pause", "report", "resume", "retry", "settle_delivery", "start",
+    "store_answer", "supersede",
 }  # fmt: skip
 PUSHED = {"subscribe", "watch"}
 NO_STATE = {"document_path", "following", "has_clients", "wait_end_written"}
@@ -87,10 +88,12 @@ async def assert_waits(
     async with ended(tmp_path) as (client, execution_id):
         path = tmp_path / f"{execution_id}.json"
         asked = asyncio.get_running_loop().create_task(ask(client, execution_id))
-        done, _ = await asyncio.wait([asked], timeout=0.2)
-        assert not done, "it was told before the document was in place"
-        assert not path.exists()  # the pushed events did not wait
-        may_write.set()
+        try:
+            done, _ = await asyncio.wait([asked], timeout=0.2)
+            assert not done, "it was told before the document was in place"
+            assert not path.exists()  # the pushed events did not wait
+        finally:
+            may_write.set()  # the end of the service waits for the document
         async with asyncio.timeout(20):
             answer = await asked
         assert path.exists()

@@ -153,6 +153,37 @@ async def press_at_once(page: Page, *keys: str) -> None:
     await rendered(page)
 
 
+async def test_new_step_is_connected_in_view_and_says_once_what_it_needs(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    await editor.select("Draft")
+    await editor.add_step("approval")
+    await expect(editor.panel).to_have_attribute("aria-label", "Settings of approval")
+    edges = (await editor.saved())["edges"]
+    assert [(edge["source"], edge["target"]) for edge in edges[1:]] == [("draft", "approval")]
+    await expect(editor.card("approval")).to_be_in_viewport(ratio=1)
+    assert await editor.is_uncovered("approval")
+    missing = page.get_by_text("“Prompt” is required", exact=False)
+    await expect(editor.panel.locator(missing)).to_have_count(1)
+    await expect(page.get_by_role("region", name="Problems").locator(missing)).to_have_count(1)
+    await expect(missing).to_have_count(2)
+    await expect(page.get_by_text("data.prompt")).to_have_count(0)
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("f")
+    start = editor.socket("other", "flow:output")
+    await editor.drag(start, (120, 90))
+    await expect(page.get_by_role("textbox", name="Find a type")).to_be_focused()
+    await expect(page.get_by_role("button", name="chat_start")).to_have_count(0)
+    await page.keyboard.type("agent")
+    await page.keyboard.press("Enter")
+    edges = (await editor.saved())["edges"]
+    assert [(edge["source"], edge["target"]) for edge in edges[2:]] == [("other", "agent")]
+    await editor.drag(editor.socket("other", "flow:output"), (120, 90))
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("textbox", name="Find a type")).to_have_count(0)
+    assert len((await editor.saved())["edges"]) == 3
+
+
 @pytest.mark.slow
 async def test_step_that_gets_another_wave_stays_in_view(pages: Pages) -> None:
     edges = [

@@ -104,6 +104,19 @@ class PlanEditor:
         await self.page.keyboard.type(node_type)
         await self.page.keyboard.press("Enter")
 
+    async def is_uncovered(self, node_id: str) -> bool:
+        """Whether nothing of the canvas stands above the four corners of a step."""
+        step = self.page.locator(f'.react-flow__node[data-id="{node_id}"]')
+        return await step.evaluate(
+            """(step) => {
+              const { left, right, top, bottom } = step.getBoundingClientRect();
+              const over = [...document.querySelectorAll(".react-flow__panel, [role=toolbar]")]
+                .map((each) => each.getBoundingClientRect());
+              return !over.some((box) =>
+                box.left < right && box.right > left && box.top < bottom && box.bottom > top);
+            }"""
+        )
+
     async def saved(self) -> dict[str, Any]:
         """Have everything saved, without the pause after a change; return the plan as the service has it."""
         await self.page.evaluate(_AS_WHEN_THE_TAB_IS_CLOSED)

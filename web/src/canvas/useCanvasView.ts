@@ -58,7 +58,8 @@ export function useCanvasView(options: CanvasViewOptions) {
   const reveal = (id: string | undefined) => {
     const at = layout.positions.get(id ?? "");
     const card = at && { ...at, width: sizes.cardWidth, height: CARD_HEIGHT };
-    const view = card && viewWith(card, getViewport(), { top, width, height });
+    const bottom = height - TOOLS;
+    const view = card && viewWith(card, getViewport(), { top, width, height: bottom });
     if (view) void setViewport(view);
   };
   /** By a pointer, which a click on the canvas does not yet. */
@@ -77,12 +78,13 @@ export function useCanvasView(options: CanvasViewOptions) {
     if (isOpen && width > 0 && height > 0) keepInView();
   }, [isOpen, width, height]);
   const wave = layout.lanes.find(({ ids }) => ids.includes(selected ?? ""))?.wave;
-  const before = useRef({ selected, wave });
+  const before = useRef({ selected, wave, positions: layout.positions });
   useEffect(() => {
     const { current } = before;
-    before.current = { selected, wave };
-    if (current.selected === selected && current.wave !== wave) keepInView();
-  }, [selected, wave]);
+    before.current = { selected, wave, positions: layout.positions };
+    const isNew = selected !== undefined && !current.positions.has(selected);
+    if (isNew || (current.selected === selected && current.wave !== wave)) keepInView();
+  }, [selected, wave, layout.positions]);
 
   useViewKeys({ fit, zoom, isFollowing, onFollow });
   return { fit, zoom, reveal, onMove };

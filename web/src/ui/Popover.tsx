@@ -1,5 +1,5 @@
 import { Popover as Radix } from "radix-ui";
-import type { ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 import styles from "@/ui/Popover.module.css";
 
 interface PopoverProps {
@@ -10,13 +10,21 @@ interface PopoverProps {
   open?: boolean;
   onOpenChange?: (open: boolean) => void;
   align?: "start" | "center" | "end";
+  /** Where it opens instead of beside its button, in px of the window. */
+  at?: { x: number; y: number } | null | undefined;
   children: ReactNode;
 }
 
 /** A small panel beside the button that opened it. */
-export function Popover({ trigger, label, align = "start", children, ...state }: PopoverProps) {
+export function Popover(props: PopoverProps) {
+  const { trigger, label, align = "start", at, children, ...state } = props;
+  const anchor = useMemo(
+    () => at && { current: { getBoundingClientRect: () => new DOMRect(at.x, at.y, 0, 0) } },
+    [at],
+  );
   return (
     <Radix.Root {...state}>
+      {anchor && <Radix.Anchor virtualRef={anchor} />}
       <Radix.Trigger asChild>{trigger}</Radix.Trigger>
       <Radix.Portal>
         <Radix.Content

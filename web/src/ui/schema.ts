@@ -193,7 +193,7 @@ function hasRows({ items }: JsonSchema, root: JsonSchema): boolean {
 }
 
 /** "maxTokens" is "Max tokens". A title that only repeats the name is not used. */
-function labelOf(name: string, title: string | undefined): string {
+export function labelOf(name: string, title: string | undefined): string {
   const bare = (text: string) => text.replace(/[\s_-]/g, "").toLowerCase();
   if (title && bare(title) !== bare(name)) return title;
   const words = name

@@ -6,29 +6,44 @@ import { TextField } from "@/ui/Field";
 import { Popover } from "@/ui/Popover";
 import { useShortcuts } from "@/ui/shortcuts";
 import styles from "./AddStep.module.css";
+import { takesWire, type WireStart } from "./newStep";
 import { rankTypes } from "./rankTypes";
 
-type AddStepProps = {
+/** A wire that was dropped where nothing is, at a point of the window. */
+export type DroppedWire = { start: WireStart; at: { x: number; y: number } };
+
+export type AddStepProps = {
   types: readonly NodeTypeResponse[];
+  /** A wire that the new step is to be at the end of. */
+  dropped: DroppedWire | null;
   onAdd: (type: NodeTypeResponse) => void;
+  /** It was closed: a wire that was dropped ends nowhere. */
+  onClose: () => void;
 };
 
 /** A list of node types to choose from, filtered while one types. */
-export function AddStep({ types, onAdd }: AddStepProps) {
-  const [isOpen, setOpen] = useState(false);
+export function AddStep({ types, dropped, onAdd, onClose }: AddStepProps) {
+  const [isAsked, setAsked] = useState(false);
   const [filter, setFilter] = useState("");
-  useShortcuts("The editor", [{ keys: "n", does: "Add a step", run: () => setOpen(true) }]);
-  const groups = rankTypes(types, filter);
+  useShortcuts("The editor", [{ keys: "n", does: "Add a step", run: () => setAsked(true) }]);
+  const offered = dropped ? types.filter((type) => takesWire(type, dropped.start)) : types;
+  const groups = rankTypes(offered, filter);
+  const setOpen = (isOpen: boolean) => {
+    setAsked(isOpen);
+    if (isOpen) return;
+    onClose();
+    setFilter("");
+  };
   const add = (type: NodeTypeResponse | undefined) => {
     if (!type) return;
     onAdd(type);
     setOpen(false);
-    setFilter("");
   };
   return (
     <Popover
-      open={isOpen}
+      open={isAsked || dropped !== null}
       onOpenChange={setOpen}
+      at={dropped?.at}
       label="Add a step"
       trigger={
         <Button small icon="add" keys="N">

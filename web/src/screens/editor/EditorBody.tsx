@@ -1,4 +1,4 @@
-import { useMemo, useRef } from "react";
+import { useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { useStore } from "zustand";
 import { useNodeTypes } from "@/api/queries";
@@ -6,6 +6,7 @@ import type { CheckResponse, GraphDocument, NodeDocument } from "@/api/types";
 import { linkColours, socketColours } from "@/canvas/socketColours";
 import { writeJson } from "@/json";
 import { Button } from "@/ui/Button";
+import type { DroppedWire } from "./AddStep";
 import { EditorCanvas, type NodeMarks } from "./EditorCanvas";
 import styles from "./EditorScreen.module.css";
 import { EditorTools } from "./EditorTools";
@@ -38,7 +39,7 @@ export function EditorBody({ store, view, onEnter, onRename, check, comparison }
   const { graph } = content;
   const types = useNodeTypes();
   const portsOf = useMemo(() => portLookup(types.data, check), [types.data, check]);
-  const commands = useEditorCommands(store, onEnter);
+  const commands = useEditorCommands(store, onEnter, portsOf);
   const [selected] = graph.nodes.filter((node) => selection.has(node.id));
   const panel = useRef<HTMLElement>(null);
   const open = (id: string) => {
@@ -97,6 +98,7 @@ function Stage({ store, view, check, before, types, portsOf, commands, open }: S
   const colourOf = useMemo(() => socketColours(types), [types]);
   const linkColourOf = useMemo(() => linkColours(graph, types), [graph, types]);
   const marksOf = useMarks(graph, before, check);
+  const [dropped, setDropped] = useState<DroppedWire | null>(null);
   if (view === "json") {
     return (
       <JsonField
@@ -131,6 +133,7 @@ function Stage({ store, view, check, before, types, portsOf, commands, open }: S
           colourOf={colourOf}
           linkColourOf={linkColourOf}
           marksOf={marksOf}
+          onDrop={setDropped}
         />
       )}
       {view === "table" && (
@@ -144,8 +147,12 @@ function Stage({ store, view, check, before, types, portsOf, commands, open }: S
       )}
       <EditorTools
         graph={graph}
-        types={types?.node_types ?? []}
-        onAdd={commands.add}
+        adding={{
+          types: types?.node_types ?? [],
+          dropped,
+          onAdd: (type) => commands.add(type, dropped?.start),
+          onClose: () => setDropped(null),
+        }}
         canUndo={undo.length > 0}
         canRedo={redo.length > 0}
         onUndo={store.undo}

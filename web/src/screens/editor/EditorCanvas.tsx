@@ -2,9 +2,11 @@ import { Background, type Connection, MiniMap, type OnConnectEnd } from "@xyflow
 import { useCallback, useMemo } from "react";
 import type { EdgeDocument, GraphDocument } from "@/api/types";
 import { type CanvasEdge, type CanvasStep, type CardDetail, LaneCanvas } from "@/canvas/LaneCanvas";
+import type { Point } from "@/canvas/layout";
 import { plannedNodes } from "@/canvas/planLayout";
 import type { EdgeStatus } from "@/canvas/WaveEdge";
 import { showToast } from "@/ui/toasts";
+import type { DroppedWire } from "./AddStep";
 import { EditorNode, type EditorNodeProps } from "./EditorNode";
 import styles from "./EditorScreen.module.css";
 import { connect, moveNodes, positionOf, refusalOf } from "./graphEdits";
@@ -39,6 +41,8 @@ type EditorCanvasProps = {
   /** The colour of a link. */
   linkColourOf: (edge: EdgeDocument) => string | undefined;
   marksOf: (id: string) => NodeMarks;
+  /** A wire was dropped where nothing is. */
+  onDrop: (dropped: DroppedWire) => void;
 };
 
 type NodeView = Pick<
@@ -162,11 +166,11 @@ function toEdges(graph: GraphDocument, colourOf: EditorCanvasProps["linkColourOf
 }
 
 /** Wires are drawn from port to port; one that cannot be says why. */
-function connecting({ graph, onChange, portsOf }: EditorCanvasProps) {
+function connecting({ graph, onChange, onDrop, portsOf }: EditorCanvasProps) {
+  const node = (id: string) => graph.nodes.find((each) => each.id === id);
   const ends = (
     connection: Pick<Connection, "source" | "target" | "sourceHandle" | "targetHandle">,
   ) => {
-    const node = (id: string) => graph.nodes.find((each) => each.id === id);
     const source = findPort(node(connection.source), "source", connection.sourceHandle, portsOf);
     const target = findPort(node(connection.target), "target", connection.targetHandle, portsOf);
     return source && target ? { source, target } : null;
@@ -178,8 +182,14 @@ function connecting({ graph, onChange, portsOf }: EditorCanvasProps) {
     if (refusal) showToast({ kind: "error", text: refusal });
     else onChange(connect(graph, found.source, found.target));
   };
-  const onConnectEnd: OnConnectEnd = (_, { fromHandle, toHandle }) => {
-    if (fromHandle && toHandle && fromHandle.type === toHandle.type) {
+  const drop = ({ nodeId, type: side, id }: FromHandle, at: Point) => {
+    const end = findPort(node(nodeId), side, id, portsOf);
+    if (end) onDrop({ start: { ...end, side }, at });
+  };
+  const onConnectEnd: OnConnectEnd = (event, { fromHandle, toHandle, toNode }) => {
+    if (!fromHandle) return;
+    if (!toHandle && !toNode) drop(fromHandle, pointOf(event));
+    else if (fromHandle.type === toHandle?.type) {
       const kind = fromHandle.type === "source" ? "outputs" : "inputs";
       showToast({
         kind: "error",
@@ -188,4 +198,13 @@ function connecting({ graph, onChange, portsOf }: EditorCanvasProps) {
     }
   };
   return { onConnect, onConnectEnd };
+}
+
+/** The handle that a wire was drawn from. */
+type FromHandle = NonNullable<Parameters<OnConnectEnd>[1]["fromHandle"]>;
+
+/** Returns where a pointer was let go, in the window. */
+function pointOf(event: MouseEvent | TouchEvent): Point {
+  const pointer = "changedTouches" in event ? event.changedTouches[0] : event;
+  return { x: pointer?.clientX ?? 0, y: pointer?.clientY ?? 0 };
 }

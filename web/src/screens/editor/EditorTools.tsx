@@ -1,17 +1,16 @@
 import { useState } from "react";
-import type { GraphDocument, NodeTypeResponse } from "@/api/types";
+import type { GraphDocument } from "@/api/types";
 import { Button } from "@/ui/Button";
 import { TextField } from "@/ui/Field";
 import { IconButton } from "@/ui/IconButton";
 import { Popover } from "@/ui/Popover";
 import { useShortcuts } from "@/ui/shortcuts";
-import { AddStep } from "./AddStep";
+import { AddStep, type AddStepProps } from "./AddStep";
 import styles from "./EditorTools.module.css";
 
 type EditorToolsProps = {
   graph: GraphDocument;
-  types: readonly NodeTypeResponse[];
-  onAdd: (type: NodeTypeResponse) => void;
+  adding: AddStepProps;
   canUndo: boolean;
   canRedo: boolean;
   onUndo: () => void;
@@ -25,7 +24,7 @@ type EditorToolsProps = {
 export function EditorTools(props: EditorToolsProps) {
   return (
     <div className={styles.tools} role="toolbar" aria-label="Editor">
-      <AddStep types={props.types} onAdd={props.onAdd} />
+      <AddStep {...props.adding} />
       <span className={styles.line} />
       <IconButton
         icon="undo"

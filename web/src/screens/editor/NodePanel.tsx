@@ -25,6 +25,7 @@ import styles from "./NodePanel.module.css";
 import { PlaceholderFields } from "./PlaceholderFields";
 import { PolicyForm } from "./PolicyForm";
 import type { PortLookup } from "./ports";
+import { problemWords } from "./problemWords";
 import { readPlan } from "./readPlan";
 import { type OnCorrect, SuggestionButton } from "./SuggestionButton";
 
@@ -139,7 +140,9 @@ type SettingsProps = NodePanelProps & {
 
 function Settings(props: SettingsProps) {
   const { node, before, type, graph, diagnostics, onFields } = props;
-  const errors = fieldErrors(diagnostics);
+  const errors = fieldErrors(diagnostics, graph);
+  // What is wrong with a field is said at the field; here is what has a button, or no field.
+  const noted = diagnostics.filter((found) => found.suggestion || !isOfField(found, type));
   const wired = new Set(
     graph.edges
       .filter((edge) => edge.target === node.id)
@@ -147,13 +150,12 @@ function Settings(props: SettingsProps) {
   );
   return (
     <div className={styles.form}>
-      {diagnostics.map((found) => (
+      {noted.map((found) => (
         <Note
           key={found.pointer + found.code}
           kind={found.severity === "error" ? "error" : "warning"}
         >
-          {found.message}
-          {found.hint && !found.suggestion && ` (${found.hint})`}{" "}
+          {problemWords(found, graph)}{" "}
           <SuggestionButton suggestion={found.suggestion} onCorrect={props.onCorrect} />
         </Note>
       ))}
@@ -268,11 +270,26 @@ function shorten(value: unknown): string {
 }
 
 /** Returns what is wrong with each field of `data`, by its path: `/nodes/2/data/items/0/count`. */
-function fieldErrors(diagnostics: readonly DiagnosticResponse[]): Record<string, string> {
+function fieldErrors(
+  diagnostics: readonly DiagnosticResponse[],
+  graph: GraphDocument,
+): Record<string, string> {
   const errors: Record<string, string> = {};
-  for (const { pointer, message, severity } of diagnostics) {
-    const field = pointer.match(/^\/nodes\/\d+\/data\/(.+)/)?.[1];
-    if (field && severity === "error") errors[field] ??= message;
+  for (const found of diagnostics) {
+    const field = fieldOf(found);
+    if (field && found.severity === "error") errors[field] ??= problemWords(found, graph);
   }
   return errors;
+}
+
+function fieldOf({ pointer }: DiagnosticResponse): string | undefined {
+  return pointer.match(/^\/nodes\/\d+\/data\/(.+)/)?.[1];
+}
+
+/** Whether the form has a field that says what was found. */
+function isOfField(found: DiagnosticResponse, type: NodeTypeResponse | undefined): boolean {
+  const name = fieldOf(found)?.split("/")[0] ?? "";
+  const { properties } = (type?.schema ?? {}) as JsonSchema;
+  const isShown = type?.node_type !== PLACEHOLDER && properties?.[name] !== undefined;
+  return found.severity === "error" && isShown;
 }

@@ -5,6 +5,7 @@ import { formatAmount } from "@/ui/format";
 import { Icon } from "@/ui/icons";
 import { Status } from "@/ui/Status";
 import styles from "./Problems.module.css";
+import { problemWords } from "./problemWords";
 import { type OnCorrect, SuggestionButton } from "./SuggestionButton";
 
 type ProblemsProps = {
@@ -70,10 +71,7 @@ function Problem({ found, graph, onSelect, onCorrect }: ProblemProps) {
     <li data-severity={found.severity}>
       <Icon name={found.severity === "error" ? "error" : "warning"} />
       <b title={node?.name ?? undefined}>{node ? node.name || node.id : "The plan"}</b>
-      <span title={found.message}>
-        {found.message}
-        {found.hint && !found.suggestion && ` (${found.hint})`}
-      </span>
+      <span title={problemWords(found, graph)}>{problemWords(found, graph)}</span>
       <div className={styles.buttons}>
         <SuggestionButton suggestion={found.suggestion} onCorrect={onCorrect} />
         {node && (

@@ -3,15 +3,9 @@ import type { GraphDocument, NodeTypeResponse } from "@/api/types";
 import { readJson, writeJson } from "@/json";
 import { isTyping, useShortcuts } from "@/ui/shortcuts";
 import type { EditorStore } from "./editorStore";
-import {
-  addNode,
-  FIRST_GRAPH,
-  freeNodeId,
-  partOf,
-  paste,
-  removeEdges,
-  removeNodes,
-} from "./graphEdits";
+import { FIRST_GRAPH, partOf, paste, removeEdges, removeNodes } from "./graphEdits";
+import { type WireStart, withNewStep } from "./newStep";
+import type { PortLookup } from "./ports";
 import { readPlan } from "./readPlan";
 
 /** The kind of text that a copied part of a plan has on the clipboard. */
@@ -21,17 +15,17 @@ const CLIPBOARD_KIND = "planwave-graph";
 export type EnterCommand = { does: string; run: () => void };
 
 /** What the editor does by its buttons and keys. */
-export function useEditorCommands(store: EditorStore, onEnter: EnterCommand) {
+export function useEditorCommands(store: EditorStore, onEnter: EnterCommand, portsOf: PortLookup) {
   const graph = () => store.getState().content.graph;
   const selection = () => store.getState().selection;
 
-  const add = (type: NodeTypeResponse) => {
-    const id = freeNodeId(graph(), type.node_type);
-    const policy = type.policy && { policy: type.policy };
-    store.changeGraph(
-      addNode(graph(), { id, type: type.node_type, name: "", data: {}, ...policy }),
-    );
-    store.select([id]);
+  /** Adds a step where a wire was dropped, else after the selected one. */
+  const add = (type: NodeTypeResponse, start: WireStart | null = null) => {
+    const [selected, ...others] = graph().nodes.filter(({ id }) => selection().has(id));
+    const after = selected && others.length === 0 ? { node: selected.id } : null;
+    const made = withNewStep(graph(), type, start ?? after, portsOf);
+    store.changeGraph(made.graph);
+    store.select([made.id]);
   };
   const remove = (ids: Iterable<string>) => {
     const chosen = new Set(ids);

@@ -24,6 +24,7 @@ from planwave.api.middleware.request_limits import RequestLimitsMiddleware
 from planwave.api.middleware.response_limits import ResponseLimitsMiddleware
 from planwave.api.middleware.root_path import RootPathMiddleware
 from planwave.api.middleware.security_headers import SecurityHeadersMiddleware
+from planwave.api.middleware.store_outage import StoreOutageMiddleware
 from planwave.api.middleware.trace_context import TraceContextMiddleware
 from planwave.api.openapi import build_openapi
 from planwave.api.rate_limit import BytesInFlight
@@ -193,19 +194,7 @@ def create_detached_app(
         openapi_url=None,
         redirect_slashes=False,
         servers=[{"url": root_path}] if root_path else None,
-        middleware=[
-            Middleware(SecurityHeadersMiddleware),
-            Middleware(RequestContextMiddleware, metrics),
-            Middleware(AuditMiddleware),
-            Middleware(RootPathMiddleware, root_path),
-            Middleware(HostOriginMiddleware, settings),
-            Middleware(RequestLimitsMiddleware, settings.limits),
-            Middleware(ResponseLimitsMiddleware, in_flight),
-            Middleware(IdempotencyMiddleware),
-            Middleware(HeadMethodMiddleware),
-            Middleware(CredentialLifetimeMiddleware),
-            *([Middleware(TraceContextMiddleware)] if settings.tracing else ()),
-        ],
+        middleware=_middleware(settings, metrics, in_flight),
     )
     app.state.metrics, app.state.in_flight = metrics, in_flight
     problems.register_handlers(app)
@@ -214,3 +203,23 @@ def create_detached_app(
         app.router.default = WebUI(app.router.default, root_path)
     app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app
+
+
+def _middleware(
+    settings: Settings, metrics: PrometheusObserver, in_flight: BytesInFlight
+) -> list[Middleware]:
+    """Return what each request passes, the outermost first."""
+    return [
+        Middleware(SecurityHeadersMiddleware),
+        Middleware(RequestContextMiddleware, metrics),
+        Middleware(AuditMiddleware),
+        Middleware(RootPathMiddleware, settings.root_path),
+        Middleware(HostOriginMiddleware, settings),
+        Middleware(RequestLimitsMiddleware, settings.limits),
+        Middleware(StoreOutageMiddleware),
+        Middleware(ResponseLimitsMiddleware, in_flight),
+        Middleware(IdempotencyMiddleware),
+        Middleware(HeadMethodMiddleware),
+        Middleware(CredentialLifetimeMiddleware),
+        *([Middleware(TraceContextMiddleware)] if settings.tracing else ()),
+    ]

@@ -35,6 +35,7 @@ from planwave.errors import (
     PreconditionFailed,
     ProviderError,
     ShuttingDown,
+    StoreError,
     TooManyRequests,
     Unauthorized,
 )
@@ -44,10 +45,12 @@ from planwave.interop.openai.errors import PREFIX as OPENAI_PREFIX
 from planwave.interop.openai.errors import openai_error
 from planwave.jsonio import dumps_exact
 from planwave.service.plans.policies import POLICIES
+from planwave.storage.records import STORE_UNREACHABLE
 from planwave.validation import describe_error
 
 MEDIA_TYPE: Final = "application/problem+json"
 DRAINING_RETRY_S: Final = 5.0
+_STORE_RETRY_S: Final = 5.0
 _BUSY_RETRY_S: Final = 1
 _LISTED: Final = ("execution", "plan", "flow", "trigger")
 """What a GET of its plural lists, by the name in a path's ``*_id``."""
@@ -270,7 +273,22 @@ def _response(status: int) -> dict[str, Any]:
     return {"description": when, "content": content}
 
 
+def _retry_after_s(error: PlanwaveError) -> float | None:
+    """Return when a request may be sent again that is refused only for now; None where that is not known."""
+    match error:
+        case TooManyRequests():
+            return error.retry_after_s
+        case ShuttingDown():
+            return DRAINING_RETRY_S
+        case StoreError() if error.code == STORE_UNREACHABLE:
+            return _STORE_RETRY_S
+        case _:
+            return None
+
+
 def _extension_members(error: PlanwaveError) -> dict[str, Any]:
+    if (retry_after_s := _retry_after_s(error)) is not None:
+        return {"retry_after_s": retry_after_s}
     match error:
         case GraphInvalid():
             attempts = {"attempts": list(error.attempts)} if isinstance(error, PlanInvalid) else {}
@@ -279,10 +297,6 @@ def _extension_members(error: PlanwaveError) -> dict[str, Any]:
             return {"issues": list(error.issues)}
         case LimitExceeded():
             return {"limit": error.limit, "value": error.value, "met": error.met}
-        case TooManyRequests():
-            return {"retry_after_s": error.retry_after_s}
-        case ShuttingDown():
-            return {"retry_after_s": DRAINING_RETRY_S}
         case PreconditionFailed():
             return {"current": error.current}
         case UnknownFormat(kinds=(_, *_)):
@@ -300,11 +314,9 @@ def _issues(diagnostics: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _headers(error: PlanwaveError) -> dict[str, str]:
+    if (retry_after_s := _retry_after_s(error)) is not None:
+        return {"Retry-After": str(max(1, math.ceil(retry_after_s)))}
     match error:
-        case TooManyRequests():
-            return {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))}
-        case ShuttingDown():
-            return {"Retry-After": f"{DRAINING_RETRY_S:.0f}"}
         case LimitExceeded(status_hint=503):
             return {"Retry-After": str(_BUSY_RETRY_S)}
         case Unauthorized():

@@ -19,7 +19,7 @@ TEST_FILES = sorted(
 WITHOUT_TEST_FILE: Mapping[str, str] = {
     ".": "bootstrap jsonio",
     "api": "access_rules dependencies preconditions session_cookies",
-    "api/middleware": "audit credential_lifetime security_headers trace_context",
+    "api/middleware": "audit credential_lifetime security_headers store_outage trace_context",
     "api/routes": "events tokens websocket",
     "api/routes/chats": "collection messages streams",
     "api/routes/openai": "models streams",

@@ -91,6 +91,8 @@ class PlanwaveMcpServer:
         try:
             # The session's task was started by its first request, perhaps of another principal.
             with acting_as(self._gate.caller(context).principal):
+                if not _is_read(params):
+                    self._service.executions.driver.require_store()
                 await self._log_call(params)
                 return await self._open_calls.run(
                     context, lambda call: self._dispatch(context, params, call)
@@ -105,8 +107,7 @@ class PlanwaveMcpServer:
 
     async def _log_call(self, params: mcp_types.CallToolRequestParams) -> None:
         """Write a line of the audit log for a call that changes something."""
-        is_read = params.name in TOOL_SCOPES and params.name not in TOOL_ACTIONS
-        if self._service.audit is None or is_read:
+        if self._service.audit is None or _is_read(params):
             return
         action, is_strict = TOOL_ACTIONS.get(params.name, ("execution.created", False))
         arguments = params.arguments or {}
@@ -190,3 +191,8 @@ class PlanwaveMcpServer:
         self, context: Request, params: mcp_types.ReadResourceRequestParams
     ) -> mcp_types.ReadResourceResult:
         return await read_resource(self._service, self._gate.caller(context), str(params.uri))
+
+
+def _is_read(params: mcp_types.CallToolRequestParams) -> bool:
+    """Return whether a tool changes nothing; that of a flow starts an execution."""
+    return params.name in TOOL_SCOPES and params.name not in TOOL_ACTIONS

@@ -138,26 +138,34 @@ class ExecutionDriver:
         return self.carrier.position(execution_id)
 
     def check_open(self) -> None:
-        """Raise if the service is shutting down.
+        """Raise if the service is shutting down, or its database is away.
 
         Raises:
             ShuttingDown: The service is going down.
+            StoreError: See ``require_store``.
         """
         if self.is_draining:
             raise ShuttingDown
+        self.require_store()
+
+    def require_store(self) -> None:
+        """Raise if the database server gives no answer.
+
+        Raises:
+            StoreError: ``store-unreachable``: to try would take until the connection is given up.
+        """
+        trouble = self._dependencies.store.stats.transient_error
+        if trouble is not None and trouble.code == STORE_UNREACHABLE:
+            raise trouble.with_traceback(None)
 
     def check_capacity(self) -> None:
         """Refuse one more execution.
 
         Raises:
-            ShuttingDown: The service is going down.
+            ShuttingDown, StoreError: See ``check_open``.
             QueueFull: As many wait as may.
-            StoreError: ``store-unreachable``: to try would take until the connection is given up.
         """
         self.check_open()
-        trouble = self._dependencies.store.stats.transient_error
-        if trouble is not None and trouble.code == STORE_UNREACHABLE:
-            raise trouble.with_traceback(None)
         limits = self._dependencies.limits
         places = self.running + self.queued + self._reserved
         if places >= limits.concurrent_executions + limits.queued_executions:
@@ -172,7 +180,7 @@ class ExecutionDriver:
         """Reserve a slot for an execution that is about to be submitted.
 
         Raises:
-            ShuttingDown, QueueFull: See ``check_capacity``.
+            ShuttingDown, StoreError, QueueFull: See ``check_capacity``.
         """
         self.check_capacity()
         self._reserved += 1

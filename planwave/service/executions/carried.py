@@ -202,7 +202,7 @@ class CarriedExecutions:
                 continue
             account = (record.created_by or OPERATOR).account
             self.submit(execution_id, account, has_started=record.started_at is not None)
-        self.relay.carry_out_all(tasks, await self._owners.left_commands(SWEEP_S))
+        await self.relay.carry_out_all(tasks, await self._owners.left_commands(SWEEP_S))
         await self._owners.forget_old()
         self._note_lacking()
 

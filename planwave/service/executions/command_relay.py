@@ -69,6 +69,7 @@ class CommandRelay:
         self._events = events
         self._waiting: dict[int, asyncio.Event] = {}
         self._under_way: set[int] = set()
+        self._settled: set[int] = set()
         self._lines: dict[str, deque[OpenCommand]] = {}
         self._late: list[OpenCommand] = []
         self._noted = asyncio.Event()
@@ -87,8 +88,6 @@ class CommandRelay:
             PlanwaveError: What the command was refused with.
             StoreError: ``command-pending``: no owner has answered.
         """
-        if not await self._owners.is_elsewhere(execution_id):
-            return False
         document = {
             "kind": type(command).__name__,
             "fields": asdict(command),
@@ -148,19 +147,36 @@ class CommandRelay:
                         await self._noted.wait()
                 self._noted.clear()
                 late, self._late = self._late, []
-                self.carry_out_all(tasks, late)
-                with suppress(StoreError):  # the next look finds them
-                    self.carry_out_all(tasks, await self._owners.own_commands())
+                settled = set(self._settled)
+                try:
+                    await self.carry_out_all(tasks, late)
+                    late.clear()
+                    await self.carry_out_all(tasks, await self._owners.own_commands())
+                except StoreError:  # the next look finds them
+                    self._late += late
+                    continue
+                # Not before: a look that began earlier may have found them open.
+                self._under_way -= settled
+                self._settled -= settled
 
-    def carry_out_all(self, tasks: asyncio.TaskGroup, commands: list[OpenCommand]) -> None:
+    async def carry_out_all(self, tasks: asyncio.TaskGroup, commands: list[OpenCommand]) -> None:
         """Carry out commands: those of one execution in order, of several side by side.
 
         The end of an execution does not wait for what was commanded before.
+
+        Raises:
+            StoreError: It cannot be noted now that they are begun.
         """
-        for each in commands:
-            if each.command_id in self._under_way:
-                continue
-            self._under_way.add(each.command_id)
+        new = [each for each in commands if each.command_id not in self._under_way]
+        ids = {each.command_id for each in new}
+        self._under_way |= ids
+        try:
+            if begun := [each.command_id for each in new if not each.was_begun]:
+                await self._owners.begin(begun)
+        except BaseException:
+            self._under_way -= ids
+            raise
+        for each in new:
             is_end = each.command.get("kind") == Cancel.__name__
             name = f"{each.execution_id} end" if is_end else each.execution_id
             if name in self._lines:
@@ -174,7 +190,7 @@ class CommandRelay:
         try:
             while line:
                 await self._settle(line[0])
-                self._under_way.discard(line.popleft().command_id)
+                self._settled.add(line.popleft().command_id)
         except Exception as error:  # noqa: BLE001 - a task boundary: it stays open, and is found again
             _log.warning("a command for execution %s waits: %s", line[0].execution_id, error)
         finally:
@@ -197,9 +213,7 @@ class CommandRelay:
 
     async def _carry_out_once(self, each: OpenCommand, command: Command) -> None:
         """Carry out a command, unless the events show that an owner has, which ended before it could say so."""
-        if not each.was_begun:
-            await self._owners.begin(each.command_id)
-        else:
+        if each.was_begun:
             events = await self._events(each.execution_id, each.command.get("after", 0))
             if any(has_done(event, command) for event in events):
                 return

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from planwave.errors import PlanwaveError
+from planwave.errors import PlanwaveError, StoreError
 from planwave.storage.notices import read_events_note
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 
 POLL_S: Final = 1.0
 """How often what is watched is read although no note came: a note may be lost."""
-_READERS: Final = 4
-"""Executions read at a time."""
+_AT_ONCE: Final = 50
+"""Executions read by one query."""
 
 
 class EventTail:
@@ -52,7 +52,9 @@ class EventTail:
         Raises:
             StoreError: The store cannot be read now.
         """
-        stored = await self._store.events(live.execution_id, after=live.last_seq)
+        self._publish_fresh(live, await self._store.events(live.execution_id, after=live.last_seq))
+
+    def _publish_fresh(self, live: LiveExecution, stored: Sequence[Event]) -> None:
         fresh = [event for event in stored if event.seq > live.last_seq]
         if fresh:
             self._publish(live, fresh)
@@ -89,19 +91,31 @@ class EventTail:
 
     async def _read_behind(self) -> None:
         while self._behind:
-            async with asyncio.TaskGroup() as tasks:
-                for execution_id in list(self._behind)[:_READERS]:
-                    del self._behind[execution_id]
-                    tasks.create_task(self._read(execution_id))
+            ids = list(self._behind)[:_AT_ONCE]
+            for each in ids:
+                del self._behind[each]
+            found = (self._live_executions.get(each) for each in ids)
+            lives = {live.execution_id: live for live in found if live is not None}
+            if not lives:
+                continue
+            try:
+                stored = await self._store.events_after(
+                    {of: live.last_seq for of, live in lives.items()}
+                )
+                for of, events in stored.items():
+                    self._publish_fresh(lives[of], events)
+            except StoreError as error:  # the next look at all finds them
+                _log.debug("events cannot be read now: %s", error)
+            except Exception as error:  # noqa: BLE001 - a task boundary, as in ``_read``
+                _log.debug("events are read of one execution after the other: %s", error)
+                for live in lives.values():
+                    await self._read(live)
 
-    async def _read(self, execution_id: str) -> None:
-        live = self._live_executions.get(execution_id)
-        if live is None:
-            return
+    async def _read(self, live: LiveExecution) -> None:
         try:
             await self.catch_up(live)
         except PlanwaveError as error:
-            _log.debug("events of execution %s cannot be read now: %s", execution_id, error)
+            _log.debug("events of execution %s cannot be read now: %s", live.execution_id, error)
         except Exception as error:  # noqa: BLE001 - a task boundary: the others are read
-            _log.warning("events of execution %s cannot be followed: %s", execution_id, error)
+            _log.warning("events of execution %s cannot be followed: %s", live.execution_id, error)
             live.disconnect_all(error)

@@ -27,7 +27,6 @@ from sqlalchemy import (
 
 from planwave.errors import Conflict, StaleEpoch
 from planwave.events import ENDED_STATUS
-from planwave.storage.errors import not_found
 from planwave.storage.notices import Notices
 from planwave.storage.postgres.followers import PostgresFollowers
 from planwave.storage.postgres.provider_shares import PostgresProviderShares
@@ -75,9 +74,16 @@ _TAKE: Final = text(
     "ON CONFLICT (execution_id) DO UPDATE SET holder_id = excluded.holder_id, epoch = excluded.epoch, "
     "takeovers = owners.takeovers + 1 RETURNING takeovers"
 )
+_RELEASE: Final = (
+    delete(owners)
+    .where(owners.c.execution_id == bindparam("of"), owners.c.epoch == bindparam("raised"))
+    .returning(owners.c.epoch)
+)
 _ADD_COMMAND: Final = text(
-    "INSERT INTO commands (execution_id, command) SELECT execution_id, :command FROM owners "
-    "WHERE execution_id = :of FOR SHARE RETURNING id"
+    "INSERT INTO commands (execution_id, command) SELECT o.execution_id, :command "
+    "FROM owners o JOIN holders h ON h.holder_id = o.holder_id "
+    "WHERE o.execution_id = :of AND o.holder_id <> :me AND h.expires_at > clock_timestamp() "
+    "FOR SHARE OF o RETURNING id"
 )
 _SUBMIT: Final = text(
     "INSERT INTO submissions (execution_id) SELECT e.execution_id FROM executions e "
@@ -91,6 +97,7 @@ _SUBMIT_OPEN: Final = text(
     "WHERE o.execution_id = e.execution_id AND h.expires_at > clock_timestamp()) "
     "ON CONFLICT (execution_id) DO NOTHING"
 )
+_FORGET_SUBMISSION: Final = delete(submissions).where(submissions.c.execution_id == bindparam("of"))
 _OLD_SUBMISSIONS: Final = (
     select(submissions.c.execution_id)
     .where(submissions.c.at < text("clock_timestamp() - make_interval(secs => :age)"))
@@ -100,6 +107,12 @@ _OLD_SUBMISSIONS: Final = (
 _OPEN: Final = select(
     commands.c.id, commands.c.execution_id, commands.c.command, commands.c.begun_by.is_not(None)
 ).where(commands.c.outcome.is_(None))
+_OPEN_OF: Final = _OPEN.where(commands.c.execution_id == bindparam("of")).order_by(commands.c.id)
+_SETTLE: Final = (
+    update(commands)
+    .where(commands.c.id == bindparam("of"), commands.c.outcome.is_(None))
+    .values(outcome=bindparam("came"))
+)
 _OUTCOME: Final = select(commands.c.outcome).where(commands.c.id == bindparam("of"))
 _OWNED: Final = _OPEN.where(
     exists().where(
@@ -209,7 +222,7 @@ class ExecutionOwners:
         """
 
         def change(connection: Connection) -> int:
-            epoch = _raised(connection, execution_id, queued)
+            epoch = raise_epoch(connection, execution_id, queued)
             if self._other(connection, execution_id):
                 raise Conflict(
                     f"another process drives execution {execution_id}", code=DRIVEN_ELSEWHERE
@@ -227,10 +240,10 @@ class ExecutionOwners:
         """
 
         def change(connection: Connection) -> Taken:
-            epoch = _raised(connection, execution_id)
+            epoch = raise_epoch(connection, execution_id)
             row = {"of": execution_id, "me": self._me, "epoch": epoch}
             takeovers = connection.execute(_TAKE, row).scalar_one()
-            _forget_submissions(connection, [execution_id])
+            connection.execute(_FORGET_SUBMISSION, {"of": execution_id})
             return Taken(epoch, takeovers)
 
         return await self._write(change, execution_id)
@@ -250,13 +263,12 @@ class ExecutionOwners:
         Returns:
             The commands that came too late for its owner, in order: nobody else is to carry them out.
         """
-        own = delete(owners).where(owners.c.execution_id == execution_id, owners.c.epoch == epoch)
-        left = _OPEN.where(commands.c.execution_id == execution_id).order_by(commands.c.id)
 
         def change(connection: Connection) -> list[OpenCommand]:
-            if not connection.execute(own.returning(owners.c.epoch)).all():
+            if not connection.execute(_RELEASE, {"of": execution_id, "raised": epoch}).all():
                 return []
-            return _open_commands(connection.execute(left).all())
+            # Not in one statement: who holds the owner's row adds a command until it is deleted.
+            return _open_commands(connection.execute(_OPEN_OF, {"of": execution_id}).all())
 
         return await self._write(change, execution_id)
 
@@ -343,11 +355,11 @@ class ExecutionOwners:
     # -- commands ----------------------------------------------------------------------------------
 
     async def add_command(self, execution_id: str, command: dict[str, Any]) -> int | None:
-        """Store a command for the process that drives an execution; return its id, or None if none does.
+        """Store a command for another process that drives an execution; return its id, or None if none is alive.
 
         Who releases an execution, comes after it, and finds the command.
         """
-        row = {"of": execution_id, "command": json.dumps(command)}
+        row = {"of": execution_id, "command": json.dumps(command), "me": self._me}
         return await self._write(lambda connection: connection.execute(_ADD_COMMAND, row).scalar())
 
     async def outcome(self, command_id: int) -> dict[str, Any] | None:
@@ -356,19 +368,15 @@ class ExecutionOwners:
         stored = await self._read(lambda connection: connection.execute(_OUTCOME, row).scalar())
         return None if stored is None else json.loads(stored)
 
-    async def begin(self, command_id: int) -> None:
-        """Note that this opening begins to carry out a command: the next owner has to look what came of it."""
-        own = update(commands).where(commands.c.id == command_id).values(begun_by=self._me)
+    async def begin(self, command_ids: Sequence[int]) -> None:
+        """Note that this opening begins to carry out commands: the next owner has to look what came of them."""
+        own = update(commands).where(commands.c.id.in_(command_ids)).values(begun_by=self._me)
         await self._write(lambda connection: connection.execute(own))
 
     async def settle(self, command_id: int, outcome: dict[str, Any]) -> None:
         """Store what came of a command, once."""
-        own = (
-            update(commands)
-            .where(commands.c.id == command_id, commands.c.outcome.is_(None))
-            .values(outcome=json.dumps(outcome))
-        )
-        await self._write(lambda connection: connection.execute(own))
+        row = {"of": command_id, "came": json.dumps(outcome)}
+        await self._write(lambda connection: connection.execute(_SETTLE, row))
 
     async def own_commands(self) -> list[OpenCommand]:
         """Return the open commands for executions that this opening drives, in order."""
@@ -402,15 +410,3 @@ class ExecutionOwners:
 
 def _open_commands(rows: Sequence[Any]) -> list[OpenCommand]:
     return [OpenCommand(own, of, json.loads(text_), begun) for own, of, text_, begun in rows]
-
-
-def _raised(connection: Connection, execution_id: str, queued: bool | None = None) -> int:
-    """Raise the epoch, which locks the execution's row; return it."""
-    epoch = connection.execute(raise_epoch(execution_id, queued)).scalar_one_or_none()
-    if epoch is None:
-        raise not_found("execution", execution_id)
-    return epoch
-
-
-def _forget_submissions(connection: Connection, execution_ids: Sequence[str]) -> None:
-    connection.execute(delete(submissions).where(submissions.c.execution_id.in_(execution_ids)))

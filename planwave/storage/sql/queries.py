@@ -8,10 +8,10 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Integer,
     Row,
     Select,
     Text,
-    Update,
     bindparam,
     column,
     func,
@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from planwave.principals import principal_text
 from planwave.providers.protocols import CallKey
+from planwave.storage.errors import not_found
 from planwave.storage.event_codec import (
     SETTLED_STATUSES,
     encode_document,
@@ -129,15 +130,52 @@ def batches_after(
     return connection.execute(_BATCHES_AFTER, parameters).all()
 
 
-def raise_epoch(execution_id: str, queued: bool | None) -> Update:
-    """Return the update that increments and returns an epoch, and sets ``queued`` unless None."""
-    changes = {} if queued is None else {"queued": int(queued)}
-    return (
-        update(executions)
-        .where(executions.c.execution_id == execution_id)
-        .values(epoch=executions.c.epoch + 1, **changes)
-        .returning(executions.c.epoch)
+def select_batches_after(afters: Mapping[str, int]) -> Rows:
+    """Select ``execution_id, first, events`` of the events after one of several executions, in order of each."""
+    asked = (
+        values(column("execution_id", Text), column("next", Integer))
+        .data([(storable_text(of), after + 1) for of, after in afters.items()])
+        .cte("asked")
     )
+    begun = (
+        select(func.max(batches.c.first))
+        .where(batches.c.execution == executions.c.key, batches.c.first <= asked.c.next)
+        .correlate(executions, asked)
+        .scalar_subquery()
+    )
+    return (
+        select(executions.c.execution_id, batches.c.first, batches.c.events)
+        .join_from(asked, executions, executions.c.execution_id == asked.c.execution_id)
+        .join(batches, batches.c.execution == executions.c.key)
+        .where(batches.c.first >= func.coalesce(begun, 0))
+        .order_by(batches.c.execution, batches.c.first)
+    )
+
+
+_RAISE_EPOCH: Final = (
+    update(executions)
+    .where(executions.c.execution_id == bindparam("of"))
+    .values(epoch=executions.c.epoch + 1)
+    .returning(executions.c.epoch)
+)
+_RAISE_AND_QUEUE: Final = _RAISE_EPOCH.values(queued=bindparam("is_queued"))
+
+
+def raise_epoch(connection: Connection, execution_id: str, queued: bool | None = None) -> int:
+    """Increment and return an epoch, which locks the execution's row; set ``queued`` unless None.
+
+    Raises:
+        NotFound: There is none of that id.
+    """
+    if queued is None:
+        result = connection.execute(_RAISE_EPOCH, {"of": execution_id})
+    else:
+        row = {"of": execution_id, "is_queued": int(queued)}
+        result = connection.execute(_RAISE_AND_QUEUE, row)
+    epoch = result.scalar_one_or_none()
+    if epoch is None:
+        raise not_found("execution", execution_id)
+    return epoch
 
 
 def stored_executions(connection: Connection, execution_ids: Iterable[str]) -> set[str]:

@@ -292,11 +292,7 @@ class Store:
 
         def change(connection: Connection) -> int:
             writer.forget_position(execution_id)
-            statement = queries.raise_epoch(execution_id, queued)
-            epoch = connection.execute(statement).scalar_one_or_none()
-            if epoch is None:
-                raise not_found("execution", execution_id)
-            return epoch
+            return queries.raise_epoch(connection, execution_id, queued)
 
         return await writer.submit(WriteJob(change, execution_id=execution_id))
 
@@ -309,6 +305,27 @@ class Store:
             if await self.execution(execution_id) is not None:
                 raise
             return []  # it was deleted meanwhile, and its large results with it
+
+    async def events_after(self, afters: Mapping[str, int]) -> dict[str, list[Event]]:
+        """Return the events of several executions, each after one, by one query; those without any are left out.
+
+        Raises:
+            StoreError: They cannot be read now.
+            Conflict: ``unreadable``: those of one of them cannot be.
+        """
+
+        def read(connection: Connection) -> dict[str, list[Event]]:
+            rows: dict[str, list[tuple[int, str]]] = {}
+            for execution_id, first, events in connection.execute(
+                queries.select_batches_after(afters)
+            ):
+                rows.setdefault(execution_id, []).append((first, events))
+            artifacts = self._artifact_reader(connection)
+            return {
+                of: decode_events(of, own, afters[of], None, artifacts) for of, own in rows.items()
+            }
+
+        return await self._read(read)
 
     def _load_events(
         self, connection: Connection, execution_id: str, after: int = 0, limit: int | None = None

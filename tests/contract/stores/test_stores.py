@@ -249,6 +249,19 @@ async def test_events_are_read_from_any_cursor(store: Store) -> None:
             assert page == sent[after : after + limit]
 
 
+async def test_events_of_several_executions_are_read_at_once(store: Store) -> None:
+    for own in ("x1", "x2", "x3"):
+        await create(store, own)
+        sent = [event(seq, "node.log", of=own) for seq in range(2, 6)]
+        await store.append(own, 1, sent[:3])
+        await store.append(own, 1, sent[3:])
+    for asked in ({"x1": 0, "x2": 3, "x3": 9, "nobody": 0}, {"x3": 4}, {"nobody": 1}):
+        alone = {own: await store.events(own, after=after) for own, after in asked.items()}
+        at_once = await store.events_after(asked)
+        assert {own: at_once.get(own, []) for own in asked} == alone
+    assert [each.seq for each in (await store.events_after({"x2": 3}))["x2"]] == [4, 5]
+
+
 async def test_appended_events_are_copied(store: Store) -> None:
     await create(store)
     data = {"outputs": {"output": {"type": "any", "value": [1]}}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from planwave.principals import Principal, acting_as, current_principal
 from planwave.service.executions import command_relay
 from planwave.service.executions.command_relay import CommandRelay
 from planwave.service.executions.command_rules import Answer, Cancel, CancelNode, Command, Pause
+from planwave.storage.postgres.owners import OpenCommand
 from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.records import ExecutionRecord
 
@@ -34,7 +36,7 @@ class Pair:
     def __init__(self, sender: PostgresStore, owner: PostgresStore) -> None:
         assert sender.owners is not None
         assert owner.owners is not None
-        self.owner = owner.owners
+        self.owner, self.sender = owner.owners, sender.owners
         self.carried_out: list[tuple[str, Command, str]] = []
         self.fails: list[Exception] = []
         self.events: dict[str, list[Event]] = {}
@@ -150,7 +152,11 @@ async def test_a_command_that_came_as_the_execution_was_left_is_carried_out_at_o
     pair: Pair,
 ) -> None:
     carry_out = pair.carries.carry_out_all
-    pair.carries.carry_out_all = lambda tasks, commands: None  # pyright: ignore[reportAttributeAccessIssue]
+
+    async def carry_out_nothing(*_: object) -> None:
+        pass
+
+    pair.carries.carry_out_all = carry_out_nothing
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         sent = tasks.create_task(pair.sends.send("x", Pause()))
         while not (late := await pair.owner.own_commands()):  # noqa: ASYNC110 - sent by another one
@@ -163,6 +169,35 @@ async def test_a_command_that_came_as_the_execution_was_left_is_carried_out_at_o
     assert not await pair.sends.send("x", Pause()), "nobody drives it by now"
 
 
+async def test_a_look_that_began_before_a_command_was_settled_does_not_carry_it_out_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, settle = pair.owner.own_commands, pair.owner.settle
+    settled, looked_late = asyncio.Event(), asyncio.Event()
+
+    async def look_slowly() -> list[OpenCommand]:
+        found = await look()
+        if found and pair.carries._under_way:  # pyright: ignore[reportPrivateUsage] - the second look
+            pair.gate.set()
+            await settled.wait()
+            await asyncio.sleep(0.05)
+            looked_late.set()
+        return found
+
+    async def settle_then(*given: Any) -> None:
+        await settle(*given)
+        settled.set()
+
+    monkeypatch.setattr(pair.owner, "own_commands", look_slowly)
+    monkeypatch.setattr(pair.owner, "settle", settle_then)
+    pair.gate.clear()
+    async with asyncio.timeout(10):
+        assert await pair.sends.send("x", Pause())
+        await looked_late.wait()
+        assert await pair.sends.send("y", Pause())
+    assert [of for of, _, _ in pair.carried_out] == ["x", "y"]
+
+
 async def test_an_owner_that_goes_down_leaves_a_command_to_the_next_one(pair: Pair) -> None:
     pair.fails.append(ShuttingDown())
     assert await pair.sends.send("x", Pause()), "carried out once somebody can"
@@ -170,7 +205,7 @@ async def test_an_owner_that_goes_down_leaves_a_command_to_the_next_one(pair: Pa
 
 
 async def test_a_command_of_another_version_is_refused_and_holds_nothing_up(pair: Pair) -> None:
-    unknown = await pair.owner.add_command("x", {"kind": "Rewind", "fields": {}, "by": {}})
+    unknown = await pair.sender.add_command("x", {"kind": "Rewind", "fields": {}, "by": {}})
     assert unknown is not None
     assert await pair.sends.send("x", Pause())
     outcome = await pair.owner.outcome(unknown)

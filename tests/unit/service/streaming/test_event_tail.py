@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -141,14 +141,14 @@ async def test_events_that_cannot_be_read_now_are_read_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     follower = Follower()
-    read, failures = follower.store.events, [StoreError("no answer"), StoreError("no answer")]
+    read, failures = follower.store.events_after, [StoreError("no answer"), StoreError("no answer")]
 
-    async def events(*args: Any, **more: Any) -> Any:
-        if failures and "after" in more:
+    async def events_after(afters: Mapping[str, int]) -> Any:
+        if failures:
             raise failures.pop()
-        return await read(*args, **more)
+        return await read(afters)
 
-    monkeypatch.setattr(follower.store, "events", events)
+    monkeypatch.setattr(follower.store, "events_after", events_after)
     async with follower.following("x"):
         await follower.store_events("x", 2, 2)
         follower.notes.give("x", 2)

@@ -180,8 +180,10 @@ async def test_old_commands_and_owners_of_what_has_ended_are_forgotten(
     gone = PostgresStore.open(database_url, is_carried=True)
     taken = await of(gone).take("x")
     await gone.append("x", taken.epoch, [Event("x", 2, AT, "execution.completed", None, None, {})])
-    await gone.close()
     command = await of(first).add_command("x", {"kind": "pause"})
+    assert command is not None
+    await gone.close()
+    assert await of(first).add_command("x", {"kind": "pause"}) is None, "its owner is gone"
     await of(first).forget_old()
     assert await of(first).left_commands(0), "not a day old"
     await of(first).settle(command, {})

@@ -130,8 +130,10 @@ def batches_after(
     return connection.execute(_BATCHES_AFTER, parameters).all()
 
 
-def select_batches_after(afters: Mapping[str, int]) -> Rows:
-    """Select ``execution_id, first, events`` of the events after one of several executions, in order of each."""
+def batches_after_each(
+    connection: Connection, afters: Mapping[str, int]
+) -> dict[str, list[tuple[int, str]]]:
+    """Return the rows ``first, events`` of several executions, each after one of its events, in order."""
     asked = (
         values(column("execution_id", Text), column("next", Integer))
         .data([(storable_text(of), after + 1) for of, after in afters.items()])
@@ -143,13 +145,17 @@ def select_batches_after(afters: Mapping[str, int]) -> Rows:
         .correlate(executions, asked)
         .scalar_subquery()
     )
-    return (
+    rows = (
         select(executions.c.execution_id, batches.c.first, batches.c.events)
         .join_from(asked, executions, executions.c.execution_id == asked.c.execution_id)
         .join(batches, batches.c.execution == executions.c.key)
         .where(batches.c.first >= func.coalesce(begun, 0))
         .order_by(batches.c.execution, batches.c.first)
     )
+    found: dict[str, list[tuple[int, str]]] = {}
+    for execution_id, first, events in connection.execute(rows):
+        found.setdefault(execution_id, []).append((first, events))
+    return found
 
 
 _RAISE_EPOCH: Final = (

@@ -38,26 +38,10 @@ from planwave.storage.records import (
     StoredLoad,
     StoreStats,
 )
-from planwave.storage.sql import deletes, idempotency, queries
+from planwave.storage.sql import deletes, idempotency, lists, queries
 from planwave.storage.sql.appends import AppendOp
 from planwave.storage.sql.execution_facts import add_spend, save_facts, save_labels
 from planwave.storage.sql.flow_names import name_key
-from planwave.storage.sql.lists import (
-    EXECUTIONS,
-    OPEN_EXECUTIONS,
-    PLANS,
-    answered_page,
-    count_answered,
-    count_by_status,
-    count_forks,
-    count_open,
-    execution_choices,
-    execution_from_row,
-    executions_behind,
-    plan_from_row,
-    search_text,
-    stored_load,
-)
 from planwave.storage.sql.locks import LostClaims
 from planwave.storage.sql.outbox import Outbox
 from planwave.storage.sql.stores.access_tokens import SqlAccessTokens
@@ -184,7 +168,7 @@ class Store:
 
     async def load(self) -> StoredLoad:
         """Return the size of the database, and what waits in it."""
-        return await self._read(stored_load)
+        return await self._read(lists.stored_load)
 
     async def save_plan(self, plan: PlanRecord, spent: Sequence[Spend] = ()) -> None:
         """Insert a plan, or replace the one of the same id; and what was spent on it, in the same commit.
@@ -196,11 +180,11 @@ class Store:
         await self._write(lambda c: (queries.save_plan(c, row), add_spend(c, spent)))
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
-        row = await self._read(lambda connection: PLANS.one(connection, plan_id))
+        row = await self._read(lambda connection: lists.PLANS.one(connection, plan_id))
         return None if row is None else self._plan(row)
 
     def _plan(self, row: Any) -> PlanRecord:
-        return plan_from_row(row, needs_approval=self.requires_approval)
+        return lists.plan_from_row(row, needs_approval=self.requires_approval)
 
     async def plans(
         self,
@@ -223,7 +207,7 @@ class Store:
             NotFound: ``before`` is an unknown id.
         """
         chosen = {
-            "text": search_text(text),
+            "text": lists.search_text(text),
             "name_key": None if name is None else name_key(name),
             "named": "named" if named else None,
             "unnamed": "unnamed" if named is False else None,
@@ -231,7 +215,7 @@ class Store:
         }
 
         def read(connection: Connection) -> list[PlanRecord]:
-            rows = PLANS.page(connection, chosen, before, limit)
+            rows = lists.PLANS.page(connection, chosen, before, limit)
             return [self._plan(row) for row in rows]
 
         self._check_open()
@@ -307,22 +291,16 @@ class Store:
             return []  # it was deleted meanwhile, and its large results with it
 
     async def events_after(self, afters: Mapping[str, int]) -> dict[str, list[Event]]:
-        """Return the events of several executions, each after one, by one query; those without any are left out.
-
-        Raises:
-            StoreError: They cannot be read now.
-            Conflict: ``unreadable``: those of one of them cannot be.
-        """
+        """Return the events of several executions, each after one of its events; errors as in ``events``."""
 
         def read(connection: Connection) -> dict[str, list[Event]]:
-            rows: dict[str, list[tuple[int, str]]] = {}
-            for execution_id, first, events in connection.execute(
-                queries.select_batches_after(afters)
-            ):
-                rows.setdefault(execution_id, []).append((first, events))
-            artifacts = self._artifact_reader(connection)
+            rows, artifacts = (
+                queries.batches_after_each(connection, afters),
+                self._artifact_reader(connection),
+            )
             return {
-                of: decode_events(of, own, afters[of], None, artifacts) for of, own in rows.items()
+                own: decode_events(own, batches, afters[own], None, artifacts)
+                for own, batches in rows.items()
             }
 
         return await self._read(read)
@@ -338,8 +316,8 @@ class Store:
         return None
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
-        row = await self._read(lambda connection: EXECUTIONS.one(connection, execution_id))
-        return None if row is None else execution_from_row(row)
+        row = await self._read(lambda connection: lists.EXECUTIONS.one(connection, execution_id))
+        return None if row is None else lists.execution_from_row(row)
 
     async def executions(
         self,
@@ -351,11 +329,11 @@ class Store:
         **filters: Unpack[ExecutionFilters],
     ) -> list[ExecutionRecord]:
         """Return executions, newest first unless ``sort`` says otherwise; ``before`` is as for plans."""
-        chosen = {"status": status, **execution_choices(filters)}
+        chosen = {"status": status, **lists.execution_choices(filters)}
 
         def read(connection: Connection) -> list[ExecutionRecord]:
-            rows = EXECUTIONS.page(connection, chosen, before, limit, sort)
-            return list(map(execution_from_row, rows))
+            rows = lists.EXECUTIONS.page(connection, chosen, before, limit, sort)
+            return list(map(lists.execution_from_row, rows))
 
         self._check_open()
         question = ("executions", *chosen.items(), before, limit, sort)
@@ -363,10 +341,12 @@ class Store:
 
     async def count_executions(self, **filters: Unpack[ExecutionFilters]) -> dict[str, int]:
         """Return the number of executions by status; statuses that none has are left out."""
-        chosen = execution_choices(filters)
+        chosen = lists.execution_choices(filters)
         self._check_open()
         question = ("counts", *chosen.items())
-        return dict(await self._readers.read_shared(question, lambda c: count_by_status(c, chosen)))
+        return dict(
+            await self._readers.read_shared(question, lambda c: lists.count_by_status(c, chosen))
+        )
 
     async def label_execution(self, execution_id: str, changes: Mapping[str, Any]) -> None:
         """Change some fields of the ``ExecutionLabels`` of an execution.
@@ -379,18 +359,18 @@ class Store:
 
     async def count_open(self, account: str) -> int:
         """Return the number of executions of an account that have not ended, those not started included."""
-        return await self._read(lambda connection: count_open(connection, account))
+        return await self._read(lambda connection: lists.count_open(connection, account))
 
     async def count_forks(self, execution_id: str) -> int:
         """Return the number of forks and retries of an execution, deleted ones not included."""
-        return await self._read(lambda connection: count_forks(connection, execution_id))
+        return await self._read(lambda connection: lists.count_forks(connection, execution_id))
 
     async def open_executions(self) -> list[ExecutionRecord]:
         """Return the executions to recover at a start, oldest first.
 
         They are executing or paused, or starting with ``queued``.
         """
-        return [execution_from_row(row) for row in await self._rows(OPEN_EXECUTIONS)]
+        return [lists.execution_from_row(row) for row in await self._rows(lists.OPEN_EXECUTIONS)]
 
     async def answered_requests(
         self, *, before: tuple[str, str, int] | None = None, limit: int = 50
@@ -399,10 +379,10 @@ class Store:
 
         Answers that a timeout gave are among them. ``before`` is the position of the last one of a page.
         """
-        return await self._read(lambda connection: answered_page(connection, before, limit))
+        return await self._read(lambda connection: lists.answered_page(connection, before, limit))
 
     async def count_answered_requests(self) -> int:
-        return await self._read(count_answered)
+        return await self._read(lists.count_answered)
 
     async def delete_execution(self, execution_id: str) -> None:
         """Delete an execution that has ended, with its events, calls, document and large values.
@@ -464,7 +444,7 @@ class Store:
                 of.execution_id: project(
                     of, partial(self._load_events, connection, of.execution_id)
                 )
-                for of in executions_behind(connection, execution_ids)
+                for of in lists.executions_behind(connection, execution_ids)
             }
 
         return await self._read(read)

@@ -15,7 +15,7 @@ from tests.support.browser.accessibility import (
     assert_screen_is_usable,
     every_width,
 )
-from tests.support.browser.chromium import Pages
+from tests.support.browser.chromium import Pages, take_screenshot
 from tests.support.browser.plan_editor import EDGE_DATA, GRAPH, PlanEditor, patch_plan
 from tests.support.browser.scripted_model import ScriptedModel
 from tests.support.browser.steps import rendered
@@ -26,6 +26,8 @@ LOST = "net::ERR_|WebSocket connection"
 CHANGED = "status of 412"
 """The error on the console of a page whose plan somebody else has changed."""
 RUN_KEYS = "Control+Enter"
+ESCAPED = "Find {% raw %}{{ braces }}{% endraw %}."
+ARABIC = "السعر هو 25 دولارا لكل شخص، ويشمل الإفطار. " * 3 + "نعم"
 
 
 def ids(plan: dict[str, Any]) -> list[str]:
@@ -44,11 +46,13 @@ async def test_change_is_a_revision_and_keeps_data_that_the_editor_does_not_know
     before = await editor.saved()
     assert EDGE_DATA.items() <= before["edges"][0]["data"].items()
     panel = await editor.select("Draft")
-    await panel.get_by_role("textbox", name="Model", exact=True).fill("gpt-4o-mini")
+    await panel.get_by_label("Provider", exact=True).select_option("openai")
+    await panel.get_by_label("Model", exact=True).select_option("gpt-4o-mini")
     await expect(editor.page.get_by_role("status").get_by_text("Saved")).to_be_visible()
     after = await editor.stored()
     assert after["edges"] == before["edges"]
-    assert after["nodes"][1]["data"] == {**before["nodes"][1]["data"], "model": "gpt-4o-mini"}
+    chosen = {"provider": "openai", "model": "gpt-4o-mini"}
+    assert after["nodes"][1]["data"] == {**before["nodes"][1]["data"], **chosen}
     assert [after["nodes"][0], after["nodes"][2]] == [before["nodes"][0], before["nodes"][2]]
     assert await editor.authors() == [(3, "person"), (2, "api"), (1, "planner")]
 
@@ -151,6 +155,44 @@ async def press_at_once(page: Page, *keys: str) -> None:
         keys,
     )
     await rendered(page)
+
+
+async def test_cards_say_the_task_and_forms_offer_what_the_service_knows(pages: Pages) -> None:
+    graph = {
+        "nodes": [
+            {"id": "a", "type": "agent", "name": "Food", "description": ESCAPED, "data": {}},
+            {"id": "b", "type": "agent", "name": "Arabic", "description": ARABIC, "data": {}},
+            {"id": "c", "type": "fetch", "name": "Page", "data": {"url": "https://example.org"}},
+        ],
+        "edges": [],
+    }
+    editor = await PlanEditor.open(pages, graph)
+    page = editor.page
+    await expect(page.get_by_title("Find {{ braces }}.", exact=True)).to_be_visible()
+    arabic = page.get_by_title(ARABIC, exact=True)
+    direction = "(text) => getComputedStyle(text).direction"
+    assert await arabic.evaluate(direction) == "rtl"
+    box = await arabic.bounding_box()
+    assert box is not None
+    assert box["height"] <= 40  # two lines of it
+    panel = await editor.select("Food")
+    await panel.get_by_label("Provider", exact=True).select_option("openai")
+    models = panel.get_by_label("Model", exact=True).get_by_role("option")
+    await expect(models.get_by_text("gpt-4o-mini").first).to_be_attached()
+    await expect(panel.get_by_label("Temperature")).to_be_hidden()
+    await panel.get_by_text("More settings").click()
+    await panel.get_by_role("button", name="Add to fallback").click()
+    await panel.get_by_label("Provider", exact=True).last.select_option("local")
+    await assert_accessible(page)
+    panel = await editor.select("Page")
+    await panel.get_by_role("button", name="Add to headers").click()
+    await panel.get_by_label("Name 1").fill("Accept")
+    await panel.get_by_label("Value 1").fill("text/html")
+    await assert_accessible(page)
+    await take_screenshot(page, "editor-forms")
+    food, _, fetch = (await editor.saved())["nodes"]
+    assert food["data"] == {"provider": "openai", "fallback": [{"provider": "local"}]}
+    assert fetch["data"] == {"url": "https://example.org", "headers": {"Accept": "text/html"}}
 
 
 async def test_new_step_is_connected_in_view_and_says_once_what_it_needs(pages: Pages) -> None:

@@ -139,7 +139,7 @@ function Card(props: { step: PlannedStep | undefined; isNew: boolean; isTroubled
           {step.name}
         </span>
       </div>
-      <p className={styles.description} title={step.description}>
+      <p className={styles.description} dir="auto" title={step.description}>
         {step.description}
       </p>
     </li>

@@ -164,3 +164,75 @@ test("a value that is not of its kind is edited as JSON or text, and shown as it
   const textOf = (label: string) => screen.getByLabelText<HTMLInputElement>(label).value;
   expect([textOf("To"), textOf("Items"), textOf("Day")]).toEqual(['"{{ input }}"', "3", "soon"]);
 });
+
+const MAP: JsonSchema = {
+  type: "object",
+  properties: {
+    headers: {
+      type: "object",
+      additionalProperties: {
+        anyOf: [{ type: "string" }, { type: "integer" }, { type: "boolean" }],
+      },
+    },
+    open: { type: "object", additionalProperties: true },
+    query: {
+      anyOf: [
+        { type: "object", additionalProperties: { type: "string" } },
+        { type: "string", pattern: "\\{[{%]" },
+      ],
+      template: true,
+    },
+    count: { anyOf: [{ type: "number" }, { type: "string", pattern: "\\{[{%]" }], template: true },
+    case: {},
+    cases: { type: "array", items: {} },
+  },
+};
+
+function showMap(initial: FormValue): FormValue[] {
+  const values: FormValue[] = [];
+  render(<Form initial={initial} values={values} schema={MAP} />);
+  return values;
+}
+
+test("an object with fields of any names is a list of names and values", () => {
+  const values = showMap({ headers: { Accept: "text/html" } });
+  type("Value 1", "5");
+  expect(values.at(-1)).toEqual({ headers: { Accept: 5 } });
+  fireEvent.click(screen.getByRole("button", { name: "Add to headers" }));
+  expect(values).toHaveLength(1);
+  type("Name 2", "X-Id");
+  type("Value 2", "seven");
+  expect(values.at(-1)).toEqual({ headers: { Accept: 5, "X-Id": "seven" } });
+  type("Name 2", "Accept");
+  expect(screen.getByText("This name stands twice.")).toBeTruthy();
+  type("Name 2", "X-Id");
+  fireEvent.click(screen.getByRole("button", { name: "Remove Accept" }));
+  fireEvent.click(screen.getByRole("button", { name: "Remove X-Id" }));
+  expect(values.at(-1)).toEqual({});
+});
+
+test("any value is typed as text or as JSON; one that is open stays JSON", () => {
+  const values = showMap({ cases: ["5", 5] });
+  expect(screen.getByLabelText("Cases 1")).toHaveProperty("value", '"5"');
+  type("Cases 2", "red");
+  expect(values.at(-1)).toEqual({ cases: ["5", "red"] });
+  type("Case", '{"a": ');
+  expect(screen.getByText(/^This is not JSON/)).toBeTruthy();
+  expect(values).toHaveLength(1);
+  type("Case", '{"a": 1}');
+  expect(values.at(-1)).toEqual({ cases: ["5", "red"], case: { a: 1 } });
+  type("Open", '{"b": 2}');
+  expect(values.at(-1)).toMatchObject({ open: { b: 2 } });
+});
+
+test("an expression in the place of a number or of a list of fields is shown as it is", () => {
+  const values = showMap({ query: "{{ input }}", count: 3 });
+  expect(screen.getByLabelText("Query")).toHaveProperty("value", "{{ input }}");
+  type("Count", "{{ input.count }}");
+  expect(values.at(-1)).toMatchObject({ count: "{{ input.count }}" });
+  type("Query", "");
+  fireEvent.click(screen.getByRole("button", { name: "Add to query" }));
+  type("Name 1", "q");
+  type("Value 1", "5");
+  expect(values.at(-1)).toMatchObject({ query: { q: "5" } });
+});

@@ -1,20 +1,28 @@
 import { type ReactNode, useEffect, useState } from "react";
-import { isObject, readJson, readNumber, writeJson } from "@/json";
+import { isObject, writeJson } from "@/json";
 import { Button } from "@/ui/Button";
-import { SelectField, TextArea, TextField } from "@/ui/Field";
+import { TextField } from "@/ui/Field";
 import { IconButton } from "@/ui/IconButton";
 import { Note } from "@/ui/Note";
 import styles from "@/ui/SchemaForm.module.css";
-import { Switch } from "@/ui/Switch";
 import {
-  boundsText,
+  entryField,
   itemField,
   type JsonSchema,
   type SchemaField,
   schemaFields,
 } from "@/ui/schema";
+import {
+  asText,
+  type Control,
+  type Controls,
+  type Errors,
+  type FieldProps,
+  type FormValue,
+  VALUE_CONTROLS,
+} from "@/ui/valueControls";
 
-export type FormValue = Readonly<Record<string, unknown>>;
+export type { FormValue } from "@/ui/valueControls";
 
 type SchemaFormProps = {
   schema: JsonSchema;
@@ -31,67 +39,98 @@ type SchemaFormProps = {
   /** Fields that are edited elsewhere. */
   hidden?: ReadonlySet<string>;
   /** Other controls than those of the schema, by field. */
-  controls?: Readonly<Record<string, (props: FieldProps) => ReactNode>>;
-};
-
-type Errors = Readonly<Record<string, string>>;
-
-export type FieldProps = {
-  field: SchemaField;
-  value: unknown;
-  /** `undefined` takes the field out. */
-  onChange: (value: unknown) => void;
-  /** `inside`: the path of what is broken in it. */
-  onBroken?: ((isBroken: boolean, inside?: string) => void) | undefined;
-  error: string | undefined;
-  /** What is wrong inside it, by path. */
-  errors?: Errors;
-  tag: ReactNode;
+  controls?: Controls | undefined;
+  /** The fields that are seen first, in this order, after those that are required; the others are folded. Without
+   * it, all are seen. */
+  usual?: readonly string[] | undefined;
 };
 
 /** A form made from the JSON Schema of an object. */
 export function SchemaForm(props: SchemaFormProps) {
-  const { schema, value, onChange, onBroken, errors, tag, hidden, controls } = props;
+  const { schema, value, onChange, onBroken, errors, tag, hidden, controls, usual } = props;
   const change = (name: string, next: unknown) => {
     const { [name]: _, ...others } = value;
     onChange(next === undefined ? others : { ...value, [name]: next });
   };
+  const control = (field: SchemaField) => {
+    const Control = controls?.[field.name] ?? controlOf(field, value[field.name]);
+    return (
+      <Control
+        key={field.name}
+        field={field}
+        value={value[field.name]}
+        siblings={value}
+        onChange={(next) => change(field.name, next)}
+        onBroken={onBroken && ((isBroken, inside) => onBroken(pathOf(field, inside), isBroken))}
+        {...errorsOf(field, value[field.name], errors)}
+        tag={
+          tag?.(field) ??
+          (field.required ? null : <span className={styles.optional}>optional</span>)
+        }
+      />
+    );
+  };
+  const fields = schemaFields(schema).filter((field) => !hidden?.has(field.name));
+  const [seen, folded] = foldedFields(fields, usual);
+  const set = folded.filter(({ name }) => value[name] !== undefined && value[name] !== null);
   return (
     <div className={styles.form}>
-      {schemaFields(schema)
-        .filter((field) => !hidden?.has(field.name))
-        .map((field) => {
-          const Control = controls?.[field.name] ?? controlOf(field, value[field.name]);
-          return (
-            <Control
-              key={field.name}
-              field={field}
-              value={value[field.name]}
-              onChange={(next) => change(field.name, next)}
-              onBroken={
-                onBroken && ((isBroken, inside) => onBroken(pathOf(field, inside), isBroken))
-              }
-              {...errorsOf(field, value[field.name], errors)}
-              tag={
-                tag?.(field) ??
-                (field.required ? null : <span className={styles.optional}>optional</span>)
-              }
-            />
-          );
-        })}
+      {seen.map(control)}
+      {folded.length > 0 && (
+        <More count={set.length} hasError={folded.some((field) => hasErrors(field, errors))}>
+          {folded.map(control)}
+        </More>
+      )}
     </div>
   );
 }
 
+/** Returns the fields that are seen and those that are folded; one alone is not worth a fold. */
+function foldedFields(
+  fields: SchemaField[],
+  usual: readonly string[] | undefined,
+): [SchemaField[], SchemaField[]] {
+  if (!usual) return [fields, []];
+  const named = usual.flatMap((name) => fields.find((each) => each.name === name) ?? []);
+  const seen = new Set([...fields.filter((field) => field.required), ...named]);
+  const folded = fields.filter((field) => !seen.has(field));
+  return folded.length > 1 ? [[...seen], folded] : [[...seen, ...folded], []];
+}
+
+function hasErrors({ name }: SchemaField, errors: Errors = {}): boolean {
+  return Object.keys(errors).some((path) => path === name || path.startsWith(`${name}/`));
+}
+
+type MoreProps = { count: number; hasError: boolean; children: ReactNode };
+
+/** Fields that are seldom used; open from the beginning where one of them is set. */
+function More({ count, hasError, children }: MoreProps) {
+  const [isOpen, setOpen] = useState(count > 0);
+  return (
+    <details
+      className={styles.more}
+      open={isOpen || hasError}
+      onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
+    >
+      <summary>
+        More settings {count > 0 && <span className={styles.optional}>{count} set</span>}
+      </summary>
+      <div className={styles.form}>{children}</div>
+    </details>
+  );
+}
+
 /** Returns the control of a field; what its own control cannot show is edited as JSON. */
-function controlOf(field: SchemaField, value: unknown): (props: FieldProps) => ReactNode {
+function controlOf(field: SchemaField, value: unknown): Control {
   const isEmpty = value === undefined || value === null;
   const isStrange =
     (field.kind === "object" && !isObject(value)) ||
     (field.kind === "list" && !Array.isArray(value)) ||
+    (field.kind === "map" && !isObject(value)) ||
     (field.kind === "date" && !/^\d{4}-\d\d-\d\d$/.test(asText(value)));
   if (isEmpty || !isStrange) return CONTROLS[field.kind];
-  return CONTROLS[field.kind === "date" ? "text" : "json"];
+  if (field.kind === "date") return CONTROLS.text;
+  return CONTROLS[typeof value === "string" && field.isTemplate ? "any" : "json"];
 }
 
 function pathOf({ name }: SchemaField, inside: string | undefined): string {
@@ -103,70 +142,24 @@ function errorsOf(field: SchemaField, value: unknown, errors: Errors = {}) {
   const start = `${field.name}/`;
   const inside = Object.entries(errors).filter(([path]) => path.startsWith(start));
   const control = controlOf(field, value);
-  const isShownInside = control === ObjectControl || control === ListControl;
+  const isShownInside =
+    control === ObjectControl || control === ListControl || control === MapControl;
   return {
     error: errors[field.name] ?? (isShownInside ? undefined : inside[0]?.[1]),
     errors: Object.fromEntries(inside.map(([path, text]) => [path.slice(start.length), text])),
   };
 }
 
-const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = {
-  text: ({ field, value, onChange, error, tag }) => (
-    <TextField
-      {...fieldLook(field, error, tag)}
-      value={asText(value)}
-      placeholder={asText(field.default)}
-      onChange={(event) => onChange(event.target.value || undefined)}
-    />
-  ),
-  longText: ({ field, value, onChange, error, tag }) => (
-    <TextArea
-      {...fieldLook(field, error, tag)}
-      value={asText(value)}
-      placeholder={asText(field.default)}
-      onChange={(event) => onChange(event.target.value || undefined)}
-    />
-  ),
-  date: ({ field, value, onChange, error, tag }) => (
-    <TextField
-      {...fieldLook(field, error, tag)}
-      type="date"
-      value={asText(value)}
-      onChange={(event) => onChange(event.target.value || undefined)}
-    />
-  ),
-  number: NumberControl,
-  integer: NumberControl,
-  boolean: ({ field, value, onChange }) => (
-    <Switch
-      label={field.label}
-      checked={(value ?? field.default) === true}
-      onChange={(checked) => onChange(checked)}
-    />
-  ),
-  choice: ({ field, value, onChange, error, tag }) => (
-    <SelectField
-      {...fieldLook(field, error, tag)}
-      value={writeJson(value ?? null)}
-      onChange={(event) => onChange(readJson(event.target.value) ?? undefined)}
-    >
-      {(!field.required || value === undefined) && (
-        <option value="null">{emptyChoice(field)}</option>
-      )}
-      {field.choices.map((choice) => (
-        <option key={writeJson(choice)} value={writeJson(choice)}>
-          {asText(choice)}
-        </option>
-      ))}
-    </SelectField>
-  ),
+const CONTROLS: Record<SchemaField["kind"], Control> = {
+  ...VALUE_CONTROLS,
   object: ObjectControl,
   list: ListControl,
-  json: JsonControl,
+  map: MapControl,
 };
 
 /** The fields of an object inside; one that may be left out is there once it is added. */
-function ObjectControl({ field, value, onChange, onBroken, error, errors, tag }: FieldProps) {
+function ObjectControl(props: FieldProps) {
+  const { field, value, onChange, onBroken, error, errors, tag, controls } = props;
   const isThere = field.required || isObject(value);
   return (
     <fieldset className={styles.group}>
@@ -179,6 +172,7 @@ function ObjectControl({ field, value, onChange, onBroken, error, errors, tag }:
           schema={field.schema}
           value={isObject(value) ? value : {}}
           errors={errors}
+          controls={controls}
           onChange={onChange}
           onBroken={onBroken && ((path, isBroken) => onBroken(isBroken, path))}
         />
@@ -200,7 +194,8 @@ function ObjectControl({ field, value, onChange, onBroken, error, errors, tag }:
 }
 
 /** The values of a list, one below the other. */
-function ListControl({ field, value, onChange, onBroken, error, errors, tag }: FieldProps) {
+export function ListControl(props: FieldProps) {
+  const { field, value, onChange, onBroken, error, errors, tag, controls } = props;
   const usual = Array.isArray(field.default) ? field.default : [];
   const items: readonly unknown[] = Array.isArray(value) ? value : usual;
   return (
@@ -221,6 +216,7 @@ function ListControl({ field, value, onChange, onBroken, error, errors, tag }: F
               onChange={(next) => onChange(items.with(index, next ?? emptyItem(one)))}
               onBroken={onBroken && ((isBroken, inside) => onBroken(isBroken, pathOf(one, inside)))}
               {...errorsOf(one, item, errors)}
+              {...(controls && { controls })}
               tag={null}
             />
             <IconButton
@@ -246,99 +242,77 @@ function ListControl({ field, value, onChange, onBroken, error, errors, tag }: F
   );
 }
 
+type Entry = readonly [name: string, value: unknown];
+
+/** The values of an object whose fields have any names, one below the other. */
+function MapControl({ field, value, onChange, onBroken, error, errors, tag }: FieldProps) {
+  const [entries, setEntries] = useState<readonly Entry[]>(() => entriesOf(value));
+  // Names that are empty or stand twice are no value yet: they are here alone.
+  useEffect(() => {
+    setEntries((now) =>
+      writeJson(objectOf(now)) === writeJson(value ?? {}) ? now : entriesOf(value),
+    );
+  }, [value]);
+  const change = (next: readonly Entry[]) => {
+    setEntries(next);
+    onChange(next.length > 0 || field.required ? objectOf(next) : undefined);
+  };
+  const names = entries.map(([name]) => name);
+  return (
+    <fieldset className={styles.group}>
+      <legend>
+        {field.label} {tag}
+      </legend>
+      {error && <Note kind="error">{error}</Note>}
+      {entries.map(([name, each], index) => {
+        const one = entryField(field, name, index);
+        const Control = controlOf(one, each);
+        const isTwice = name !== "" && names.indexOf(name) !== index;
+        return (
+          // biome-ignore lint/suspicious/noArrayIndexKey: names change while they are typed
+          <div key={index} className={styles.entry}>
+            <TextField
+              label={`Name ${index + 1}`}
+              value={name}
+              error={isTwice ? "This name stands twice." : undefined}
+              onChange={(event) => change(entries.with(index, [event.target.value, each]))}
+            />
+            <Control
+              field={one}
+              value={each}
+              onChange={(next) => change(entries.with(index, [name, next ?? ""]))}
+              onBroken={onBroken && ((isBroken, inside) => onBroken(isBroken, pathOf(one, inside)))}
+              {...errorsOf({ ...one, name }, each, errors)}
+              tag={null}
+            />
+            <IconButton
+              small
+              icon="close"
+              label={`Remove ${name || `entry ${index + 1}`}`}
+              onClick={() => change(entries.toSpliced(index, 1))}
+            />
+          </div>
+        );
+      })}
+      <Button small icon="add" onClick={() => setEntries([...entries, ["", ""]])}>
+        Add to {field.label.toLowerCase()}
+      </Button>
+    </fieldset>
+  );
+}
+
+function entriesOf(value: unknown): readonly Entry[] {
+  return isObject(value) ? Object.entries(value) : [];
+}
+
+function objectOf(entries: readonly Entry[]): FormValue {
+  return Object.fromEntries(entries.filter(([name]) => name !== ""));
+}
+
 /** Returns what stands in a list before something is entered. */
 function emptyItem({ kind, choices }: SchemaField): unknown {
   if (kind === "object") return {};
   if (kind === "choice") return choices[0];
   if (kind === "boolean") return false;
   return kind === "text" || kind === "longText" ? "" : null;
-}
-
-function NumberControl({ field, value, onChange, onBroken, error, tag }: FieldProps) {
-  const [text, setText] = useState(asText(value));
-  useEffect(() => {
-    setText((current) =>
-      writeJson(readNumber(current)) === writeJson(value) ? current : asText(value),
-    );
-  }, [value]);
-  const problem =
-    text !== "" && readNumber(text) === undefined ? `"${text}" is not a number.` : error;
-  return (
-    <TextField
-      {...fieldLook(field, problem, tag)}
-      inputMode={field.kind === "integer" ? "numeric" : "decimal"}
-      value={text}
-      placeholder={asText(field.default)}
-      onChange={(event) => {
-        setText(event.target.value);
-        const number = readNumber(event.target.value);
-        const isEmpty = event.target.value.trim() === "";
-        onBroken?.(!isEmpty && number === undefined);
-        if (isEmpty || number !== undefined) onChange(number);
-      }}
-    />
-  );
-}
-
-function JsonControl({ field, value, onChange, onBroken, error, tag }: FieldProps) {
-  const [text, setText] = useState(() => asJson(value));
-  const [problem, setProblem] = useState<string>();
-  useEffect(() => {
-    setText((current) => (sameJson(current, value) ? current : asJson(value)));
-    setProblem(undefined);
-  }, [value]);
-  const read = (next: string) => {
-    setText(next);
-    try {
-      onChange(next.trim() === "" ? undefined : readJson(next));
-      setProblem(undefined);
-      onBroken?.(false);
-    } catch (fault) {
-      onBroken?.(true);
-      setProblem(`This is not JSON: ${fault instanceof Error ? fault.message : fault}.`);
-    }
-  };
-  return (
-    <TextArea
-      {...fieldLook(field, problem ?? error, tag)}
-      className={styles.code}
-      spellCheck={false}
-      value={text}
-      placeholder={asJson(field.default)}
-      onChange={(event) => read(event.target.value)}
-    />
-  );
-}
-
-/** Returns the label of the control of a field, and what stands beside and below it. */
-export function fieldLook(field: SchemaField, error: string | undefined, tag: ReactNode) {
-  const bounds = boundsText(field);
-  const about =
-    field.description || (field.isTemplate ? "May hold expressions: {{ input }}." : bounds);
-  const hint = about || undefined;
-  return { label: field.label, hint, error, tag };
-}
-
-function emptyChoice(field: SchemaField): string {
-  if (field.required) return "Choose one";
-  return field.default === undefined || field.default === null
-    ? "Not set"
-    : `${asText(field.default)}, as usual`;
-}
-
-function asText(value: unknown): string {
-  if (value === undefined || value === null) return "";
-  return typeof value === "string" ? value : writeJson(value);
-}
-
-function asJson(value: unknown): string {
-  return value === undefined || value === null ? "" : writeJson(value, 2);
-}
-
-function sameJson(text: string, value: unknown): boolean {
-  try {
-    return writeJson(readJson(text)) === writeJson(value);
-  } catch {
-    return text.trim() !== "" && value === undefined;
-  }
 }

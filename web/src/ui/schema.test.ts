@@ -54,7 +54,7 @@ test.each([
   ["levels", "list", "Levels"],
   ["order", "object", "Order"],
   ["grid", "json", "Grid"],
-  ["amounts", "json", "Amounts"],
+  ["amounts", "map", "Amounts"],
 ])("%s is edited as %s and called %s", (name, kind, label) => {
   expect(byName[name]).toMatchObject({ kind, label });
 });

@@ -16,6 +16,7 @@ export type JsonSchema = {
   properties?: Record<string, JsonSchema>;
   required?: string[];
   items?: JsonSchema;
+  additionalProperties?: JsonSchema | boolean;
   minimum?: number;
   maximum?: number;
   maxLength?: number;
@@ -35,6 +36,10 @@ export type FieldKind =
   | "choice"
   | "object"
   | "list"
+  /** An object whose fields have any names. */
+  | "map"
+  /** Any single value, or one of several types. */
+  | "any"
   | "json";
 
 export type SchemaField = {
@@ -75,6 +80,13 @@ export function schemaFields(schema: JsonSchema): SchemaField[] {
 export function itemField(list: SchemaField, index: number): SchemaField {
   const item = schemaField(list.name, list.schema.items ?? {}, list.schema, true);
   return { ...item, name: String(index), label: `${list.label} ${index + 1}` };
+}
+
+/** Returns one of the values of an object whose fields have any names as a field. */
+export function entryField(map: SchemaField, name: string, index: number): SchemaField {
+  const value = schemaOfEntries(map.schema) ?? {};
+  const entry = schemaField(map.name, value, map.schema, true);
+  return { ...entry, name, label: `Value ${index + 1}` };
 }
 
 /** Returns what a value is: "list of {sku: text, count?: integer 1 to 9}"; "" without a schema. */
@@ -124,12 +136,14 @@ function schemaField(name: string, property: JsonSchema, root: JsonSchema, requi
     resolve(each, root),
   );
   const nullable = variants.some(isNull) || asList(property.type).includes("null");
-  const others = variants.filter((each) => !isNull(each));
+  const others = variants.filter((each) => !isNull(each) && !isExpression(each));
   const only = others.length === 1 ? others[0] : decimalOf(others);
+  const kind = only ? kindOf(name, only, root) : others.every(isPlain) ? "any" : "json";
+  const mayBeExpression = variants.some(isExpression);
   return {
     name,
     label: labelOf(name, property.title),
-    kind: only ? kindOf(name, only, root) : "json",
+    kind: mayBeExpression && !HOLDERS.has(kind) ? "any" : kind,
     description: property.description ?? only?.description ?? "",
     required,
     nullable,
@@ -140,6 +154,14 @@ function schemaField(name: string, property: JsonSchema, root: JsonSchema, requi
     isTemplate: property.template === true,
     schema: { ...only, $defs: root.$defs ?? {} },
   } satisfies SchemaField;
+}
+
+/** Kinds with controls inside; an expression in the place of such a value is shown as it is. */
+const HOLDERS: ReadonlySet<FieldKind> = new Set(["object", "list", "map", "json"]);
+
+/** Whether a variant is that of a text in the place of another value: one with `{{` or `{%`. */
+function isExpression({ type, pattern }: JsonSchema): boolean {
+  return type === "string" && pattern === "\\{[{%]";
 }
 
 /** Returns the text of a number that is also taken as text, so that no digit is lost. */
@@ -166,24 +188,46 @@ function asList(type: string | string[] | undefined): string[] {
 
 function kindOf(name: string, schema: JsonSchema, root: JsonSchema): FieldKind {
   if (schema.enum || schema.const !== undefined) return "choice";
-  const types = asList(schema.type).filter((type) => type !== "null");
-  switch (types.length === 1 ? types[0] : "any") {
+  const [type = "any", ...others] = asList(schema.type).filter((each) => each !== "null");
+  if (others.length > 0) return "json";
+  switch (type) {
     case "object":
-      return Object.keys(schema.properties ?? {}).length > 0 ? "object" : "json";
+      if (Object.keys(schema.properties ?? {}).length > 0) return "object";
+      return hasEntries(schema, root) ? "map" : "json";
     case "array":
       return hasRows(schema, root) ? "list" : "json";
     case "string":
-      if (schema.format === "date") return "date";
-      return LONG_TEXT.test(name) || schema.format === "textarea" ? "longText" : "text";
+      return textKind(name, schema);
     case "number":
-      return "number";
     case "integer":
-      return "integer";
     case "boolean":
-      return "boolean";
+      return type;
     default:
-      return "json";
+      return schema.anyOf ? "json" : "any";
   }
+}
+
+function textKind(name: string, { format }: JsonSchema): FieldKind {
+  if (format === "date") return "date";
+  return LONG_TEXT.test(name) || format === "textarea" ? "longText" : "text";
+}
+
+function schemaOfEntries({ additionalProperties }: JsonSchema): JsonSchema | null {
+  return typeof additionalProperties === "object" ? additionalProperties : null;
+}
+
+/** Returns whether each value of an object has a control of its own: texts and numbers, not any JSON. */
+function hasEntries(schema: JsonSchema, root: JsonSchema): boolean {
+  const value = schemaOfEntries(schema);
+  if (value === null) return false;
+  const variants = (value.anyOf ?? value.oneOf ?? [value]).map((each) => resolve(each, root));
+  return variants.length > 0 && variants.every(isPlain);
+}
+
+/** Whether a schema is of a text, a number, a truth value, or a list of these. */
+function isPlain({ type, items }: JsonSchema): boolean {
+  if (type === "array") return items !== undefined && (items.anyOf ?? [items]).every(isPlain);
+  return typeof type === "string" && type !== "object";
 }
 
 /** Returns whether each value of a list has a control of its own; lists of lists have not. */

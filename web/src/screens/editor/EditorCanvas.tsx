@@ -1,6 +1,7 @@
 import { Background, type Connection, MiniMap, type OnConnectEnd } from "@xyflow/react";
 import { useCallback, useMemo } from "react";
 import type { EdgeDocument, GraphDocument } from "@/api/types";
+import { cardText } from "@/canvas/cardText";
 import { type CanvasEdge, type CanvasStep, type CardDetail, LaneCanvas } from "@/canvas/LaneCanvas";
 import type { Point } from "@/canvas/layout";
 import { plannedNodes } from "@/canvas/planLayout";
@@ -47,7 +48,7 @@ type EditorCanvasProps = {
 
 type NodeView = Pick<
   EditorNodeProps,
-  "node" | "ports" | "wired" | "colourOf" | "change" | "problem"
+  "node" | "ports" | "text" | "wired" | "colourOf" | "change" | "problem"
 >;
 
 /** The steps of a plan in lanes, to be moved, wired and removed. */
@@ -128,7 +129,8 @@ function useNodeViews({ graph, portsOf, colourOf, marksOf }: EditorCanvasProps) 
         const [inputs, outputs] = [handlesOf(taken, node.id), handlesOf(given, node.id)];
         const handles = new Set([...inputs, ...outputs]);
         const ports = drawnPorts(withWiredPorts(portsOf(node), inputs, outputs), handles);
-        return [node.id, { node, ports, wired: handles, colourOf, ...marksOf(node.id) }];
+        const text = cardText(node);
+        return [node.id, { node, ports, text, wired: handles, colourOf, ...marksOf(node.id) }];
       }),
     );
   }, [graph, portsOf, colourOf, marksOf]);
@@ -143,13 +145,14 @@ function handlesOf(wired: Map<string, Set<string>>, id: string): Set<string> {
 /** By waves, but for the steps that a person has put elsewhere. */
 function toSteps(graph: GraphDocument, views: ReadonlyMap<string, NodeView>): CanvasStep[] {
   const heightOf = (id: string) => {
-    const ports = views.get(id)?.ports;
-    return ports ? nodeHeight(ports) : 0;
+    const view = views.get(id);
+    return view ? nodeHeight(view.ports, view.text !== "") : 0;
   };
   const places = new Map(graph.nodes.map((node) => [node.id, positionOf(node) ?? undefined]));
   return plannedNodes(graph, heightOf).map((step) => {
-    const ports = views.get(step.id)?.ports;
-    return { ...step, place: places.get(step.id), ...(ports && { handles: nodeHandles(ports) }) };
+    const view = views.get(step.id);
+    const handles = view && nodeHandles(view.ports, view.text !== "");
+    return { ...step, place: places.get(step.id), ...(handles && { handles }) };
   });
 }
 

@@ -12,6 +12,8 @@ import { type DrawnPorts, handleId } from "./ports";
 export type EditorNodeProps = {
   node: NodeDocument;
   ports: DrawnPorts;
+  /** What it is to do; empty where nothing says it. */
+  text: string;
   /** The handles that edges end at. */
   wired: ReadonlySet<string>;
   /** The colour of a socket type. */
@@ -48,7 +50,7 @@ export const EditorNode = memo(function EditorNode(props: EditorNodeProps) {
 });
 
 function Content(props: EditorNodeProps) {
-  const { node, ports } = props;
+  const { node, ports, text } = props;
   return (
     <>
       {ports.tops.map((port) => (
@@ -76,6 +78,11 @@ function Content(props: EditorNodeProps) {
           </Tag>
         )}
       </div>
+      {text !== "" && (
+        <p className={styles.text} dir="auto" title={text}>
+          {text}
+        </p>
+      )}
       <Ports {...props} />
       {ports.sides.length > 0 && (
         <div className={styles.sides}>

@@ -16,7 +16,7 @@ import { SchemaForm } from "@/ui/SchemaForm";
 import { type JsonSchema, type SchemaField, schemaText } from "@/ui/schema";
 import { TabPanel, Tabs } from "@/ui/Tabs";
 import { Tag } from "@/ui/Tag";
-import { catalogueControls } from "./catalogueFields";
+import { catalogueControls, usualFields } from "./catalogueFields";
 import { Dependencies } from "./Dependencies";
 import { PLACEHOLDER, updateNode } from "./graphEdits";
 import { ImportedNotes } from "./ImportedNotes";
@@ -179,7 +179,8 @@ function Settings(props: SettingsProps) {
           schema={type.schema}
           value={node.data ?? {}}
           errors={errors}
-          controls={catalogueControls(node.type)}
+          controls={catalogueControls(type)}
+          usual={usualFields(type)}
           tag={(field) => <FieldTag field={field} node={node} before={before} wired={wired} />}
           onChange={(data) => onFields({ data: { ...data } }, "data")}
         />

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { type FormValue, SchemaForm } from "@/ui/SchemaForm";
 import type { JsonSchema } from "@/ui/schema";
-import { catalogueControls } from "./catalogueFields";
+import { catalogueControls, usualFields } from "./catalogueFields";
 
 const TEXT = { type: "string" };
 const SCHEMAS: Record<string, JsonSchema> = {
@@ -12,12 +12,38 @@ const SCHEMAS: Record<string, JsonSchema> = {
   toolset: { type: "object", properties: { names: { type: "array", items: TEXT } } },
   mcp_server: { type: "object", properties: { server: TEXT } },
   flow_tool: { type: "object", properties: { flow: { type: "object" } } },
+  agent: {
+    type: "object",
+    properties: {
+      systemPrompt: TEXT,
+      temperature: { type: "number" },
+      userPrompt: TEXT,
+      provider: TEXT,
+      model: TEXT,
+      fallback: {
+        type: "array",
+        items: { type: "object", properties: { provider: TEXT, model: TEXT } },
+      },
+      maxSteps: { type: "integer" },
+      agentName: TEXT,
+    },
+  },
   call_tool: {
     type: "object",
     properties: { tool: TEXT, server: TEXT, flow: { type: "object" } },
   },
 };
 let api: TestApi;
+
+const provider = (name: string, more: object) => ({
+  name,
+  kind: "remote",
+  available: true,
+  models: [],
+  default_model: null,
+  open_models: false,
+  ...more,
+});
 
 beforeEach(async () => {
   const tool = (name: string, effect: string) => ({
@@ -32,6 +58,13 @@ beforeEach(async () => {
   api = await startTestApi({
     "GET /api/tools": { tools: [tool("look_up", "read"), tool("send_mail", "once")] },
     "GET /api/mcp-servers": { servers: [{ name: "tickets", kind: "stdio" }] },
+    "GET /api/providers": {
+      details: [
+        provider("local", { kind: "local", models: ["small"], default_model: "small" }),
+        provider("openai", { models: ["gpt-5", "gpt-5-mini"], open_models: true }),
+        provider("anthropic", { available: false, models: ["claude"] }),
+      ],
+    },
     "GET /api/plans": { plans: [{ plan_id: "f1", name: "Refund" }], next_cursor: null },
   });
 });
@@ -47,7 +80,8 @@ function show(type: string, initial: FormValue): FormValue[] {
       <SchemaForm
         schema={SCHEMAS[type] ?? {}}
         value={value}
-        controls={catalogueControls(type)}
+        controls={catalogueControls({ node_type: type, schema: SCHEMAS[type] ?? {} })}
+        usual={usualFields({ schema: SCHEMAS[type] ?? {}, node_type: type })}
         onChange={(next) => {
           values.push(next);
           setValue(next);
@@ -127,4 +161,44 @@ test("a server and a flow are chosen by name", async () => {
   await screen.findByRole("option", { name: "Refund" });
   fireEvent.change(screen.getByLabelText("Flow"), { target: { value: "f1" } });
   expect(flows).toEqual([{ flow: { id: "f1" } }]);
+});
+
+test("a model is one of its provider, or any that is named where the provider takes any", async () => {
+  const values = show("agent", {});
+  await screen.findByRole("option", { name: "small, as usual" });
+  expect(screen.getByRole("option", { name: "anthropic (cannot be used yet)" })).toBeTruthy();
+  expect(screen.queryByRole("option", { name: "Another one, by name …" })).toBeNull();
+  fireEvent.change(screen.getByLabelText("Provider"), { target: { value: "openai" } });
+  fireEvent.change(screen.getByLabelText("Model"), { target: { value: "gpt-5" } });
+  expect(values.at(-1)).toEqual({ provider: "openai", model: "gpt-5" });
+  const other = screen.getByRole("option", { name: "Another one, by name …" });
+  fireEvent.change(screen.getByLabelText("Model"), {
+    target: { value: (other as HTMLOptionElement).value },
+  });
+  fireEvent.change(screen.getByLabelText("Model"), { target: { value: "gpt-6" } });
+  expect(values.at(-1)).toEqual({ provider: "openai", model: "gpt-6" });
+});
+
+test("the models that take over are chosen by the same lists, each of its own provider", async () => {
+  const values = show("agent", { fallback: [{ provider: "openai" }] });
+  await screen.findByRole("option", { name: "gpt-5-mini" });
+  const [, model] = screen.getAllByLabelText("Model");
+  fireEvent.change(model as HTMLElement, { target: { value: "gpt-5-mini" } });
+  expect(values).toEqual([{ fallback: [{ provider: "openai", model: "gpt-5-mini" }] }]);
+});
+
+test("a long form begins with what is mostly set, and folds the rest", async () => {
+  show("agent", { temperature: 0.5 });
+  await screen.findByRole("option", { name: "small, as usual" });
+  const labels = screen.getAllByText(/^(Provider|Model|System prompt|User prompt|Temperature)$/);
+  expect(labels.map((each) => each.textContent)).toEqual([
+    "Provider",
+    "Model",
+    "System prompt",
+    "User prompt",
+    "Temperature",
+  ]);
+  const fold = screen.getByText("More settings").closest("details") as HTMLDetailsElement;
+  expect([fold.open, fold.contains(screen.getByLabelText("Temperature"))]).toEqual([true, true]);
+  expect(screen.getByText("1 set")).toBeTruthy();
 });

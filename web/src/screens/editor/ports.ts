@@ -131,6 +131,8 @@ function hasFlowTwin(port: PortResponse, ports: readonly PortResponse[]): boolea
 export const NODE_WIDTH = 208;
 const BORDER = 1;
 const HEAD = 57;
+/** Two lines of what the step is to do. */
+const TEXT = 38;
 const ROW = 20;
 const ROWS_PADDING = 9;
 const SIDES = 30;
@@ -140,10 +142,14 @@ const SOCKET = 11;
 /** From the lower edge to the middle of a socket there. */
 const SOCKET_BELOW = 5;
 
-/** Returns the height of a node. */
-export function nodeHeight(ports: DrawnPorts): number {
+/** Returns the height of a node; `hasText`: it says what it is to do. */
+export function nodeHeight(ports: DrawnPorts, hasText: boolean): number {
   const below = ports.sides.length > 0 ? SIDES : 0;
-  return BORDER + HEAD + rowsHeight(ports) + below + BORDER;
+  return rowsTop(hasText) + rowsHeight(ports) + below + BORDER;
+}
+
+function rowsTop(hasText: boolean): number {
+  return BORDER + HEAD + (hasText ? TEXT : 0);
 }
 
 function rowsHeight({ inputs, outputs }: DrawnPorts): number {
@@ -152,13 +158,13 @@ function rowsHeight({ inputs, outputs }: DrawnPorts): number {
 }
 
 /** Returns where the sockets of a node are, so that edges lead to nodes that are not drawn as well. */
-export function nodeHandles(ports: DrawnPorts): NodeHandle[] {
+export function nodeHandles(ports: DrawnPorts, hasText: boolean): NodeHandle[] {
   const { inputs, outputs, tops, sides } = ports;
-  const rowY = (row: number) => BORDER + HEAD + Math.ceil(ROWS_PADDING / 2) + ROW * (row + 0.5);
+  const rowY = (row: number) => rowsTop(hasText) + Math.ceil(ROWS_PADDING / 2) + ROW * (row + 0.5);
   const room = NODE_WIDTH - 2 * (BORDER + SIDES_PADDING);
   const sideX = (index: number) =>
     BORDER + SIDES_PADDING + (room * (index + 0.5)) / Math.max(1, sides.length);
-  const below = nodeHeight(ports) + SOCKET_BELOW;
+  const below = nodeHeight(ports, hasText) + SOCKET_BELOW;
   const [left, right] = [BORDER, NODE_WIDTH - BORDER];
   return [
     ...inputs.map((port, row) => socket(port, "target", Position.Left, left, rowY(row))),

@@ -84,7 +84,7 @@ function StepList({ view: { steps, edges } }: { view: PlanView }) {
             <TypeIcon type={type} />
             <div className={styles.words}>
               <b className={styles.name}>{name}</b>
-              <p>{description}</p>
+              <p dir="auto">{description}</p>
               {needs.length > 0 && <p className={styles.needs}>After {needs.join(", ")}</p>}
             </div>
             <span className={styles.type}>{type}</span>

@@ -1,4 +1,5 @@
 import type { DiagnosticResponse, ForecastResponse, GraphDocument } from "@/api/types";
+import { cardText } from "@/canvas/cardText";
 import type { PlannedEdge, PlannedStep } from "@/canvas/PlanLanes";
 import { writeJson } from "@/json";
 import { tokensInWords } from "@/screens/editor/forecastWords";
@@ -12,13 +13,6 @@ export interface PlanView {
   json: string;
 }
 
-/** The task of a step in its own words, for its card. */
-function describe(node: GraphDocument["nodes"][number]): string {
-  const data = node.data ?? {};
-  const task = data.userPrompt ?? data.prompt ?? data.text ?? data.message;
-  return node.description || (typeof task === "string" ? task : "");
-}
-
 /** Returns the view of a written plan. */
 export function viewOfPlan(plan: GraphDocument): PlanView {
   return {
@@ -26,7 +20,7 @@ export function viewOfPlan(plan: GraphDocument): PlanView {
       id: node.id,
       name: node.name || node.id,
       type: node.type,
-      description: describe(node),
+      description: cardText(node),
     })),
     edges: plan.edges.map(({ source, target, data }) => ({
       source,

@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Literal, cast
 
@@ -20,7 +19,7 @@ from planwave.graph.json_values import NotJson, size_of, to_json
 from planwave.graph.model import Json
 from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import FlowContext
-from planwave.nodes.services import NodeServices
+from planwave.nodes.services import NodeServices, utc_now
 from planwave.providers.protocols import CallKey, CallScope, Recorder
 from planwave.providers.recordings import KIND, find_record, idempotency_key
 from planwave.redaction import NOTHING_SECRET
@@ -94,6 +93,7 @@ class ExternalCall:
         has_services = isinstance(services, NodeServices)
         self._recorder: Recorder | None = services.recorder if has_services else None
         self._redactor = services.redactor if has_services else NOTHING_SECRET
+        self._now = services.now if has_services else utc_now
 
     @property
     def idempotency_key(self) -> str:
@@ -126,7 +126,7 @@ class ExternalCall:
             number: How often the call was begun before, and cut off.
         """
         if self._recorder is not None:
-            await self._recorder.record(self._key_of_begin(number), {"at": _utc_now()})
+            await self._recorder.record(self._key_of_begin(number), {"at": self._timestamp()})
 
     def _key_of_begin(self, number: int) -> CallKey:
         ending = f"{_BEGUN}/{number}" if number else _BEGUN
@@ -161,7 +161,7 @@ class ExternalCall:
         record = await find_record(recorder, self.key, self._scope)
         if record is not None:
             return _result_of(record, keep)
-        started_at, clock = _utc_now(), asyncio.get_running_loop().time
+        started_at, clock = self._timestamp(), asyncio.get_running_loop().time
         began = clock()
         failure: PlanwaveError | None = None
         outcome: dict[str, Json]
@@ -177,6 +177,9 @@ class ExternalCall:
         if failure is not None:
             raise failure
         return outcome["result"]
+
+    def _timestamp(self) -> str:
+        return self._now().isoformat(timespec="microseconds")
 
     async def _make(self, make: Callable[[], Awaitable[Json]]) -> Json:
         try:
@@ -202,10 +205,6 @@ async def record_call(
 ) -> Json:
     """Return the recorded result of an external call, or make it; see ``ExternalCall``."""
     return await ExternalCall(context, kind, name, request, ordinal=ordinal).run(make, keep=keep)
-
-
-def _utc_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _as_record(error: PlanwaveError) -> dict[str, Json]:

@@ -143,9 +143,8 @@ def prune(
             code="usage",
             hint=f"{ctx.command_hint('prune')} --older-than 90, or set PLANWAVE_RETENTION_DAYS",
         )
-    before = datetime.now(UTC) - timedelta(days=days)
     require_trusted(settings)
-    removed = _prune(ctx, settings, before) if settings.storage_dir.is_dir() else 0
+    removed, before = _prune(ctx, settings, timedelta(days=days))
     if console.json:
         console.result({"removed": removed, "before": before.isoformat(timespec="seconds")})
         return
@@ -153,11 +152,16 @@ def prune(
     console.text(f"{console.glyph('completed')} Removed {what} from {settings.storage_dir}")
 
 
-def _prune(ctx: CommandContext, settings: Settings, before: datetime) -> int:
-    async def in_loop() -> int:
+def _prune(ctx: CommandContext, settings: Settings, age: timedelta) -> tuple[int, datetime]:
+    """Delete executions of an age; return how many, and the time before which they ended."""
+    if settings.database_url is None and not settings.storage_dir.is_dir():
+        return 0, datetime.now(UTC) - age
+
+    async def in_loop() -> tuple[int, datetime]:
         service = ctx.factories.service(settings)  # not entered: nothing is to run
         try:
-            return await service.maintenance.prune(before.isoformat())
+            before = service.now() - age
+            return await service.maintenance.prune(before.isoformat()), before
         finally:
             await service.close()
 

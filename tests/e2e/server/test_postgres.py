@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ import httpx2
 import pytest
 
 from planwave.events import Event
+from planwave.storage.postgres.clock import ServerClock
 from planwave.storage.postgres.store import PostgresStore
 from tests.support.cli.command_process import isolated_directory, start_command
 from tests.support.cli.in_process_command import invoke
@@ -198,3 +200,19 @@ def test_a_directory_is_copied_into_the_database(monkeypatch: pytest.MonkeyPatch
     assert shown["status"] == "completed"
     again = invoke("store", "copy", "storage")
     assert again.exit_code != 0
+
+
+def test_old_executions_are_deleted_by_the_clock_of_the_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The storage directory of the command has nothing to do with it, and need not be there."""
+    Path("text.json").write_text(json.dumps({"nodes": GRAPH["nodes"][:1], "edges": []}), "utf-8")
+    invoke("exec", "text.json")
+    shutil.rmtree("storage")
+    now = ServerClock.now
+    monkeypatch.setattr(ServerClock, "now", lambda self: now(self) + timedelta(days=60))
+    removed = [
+        json.loads(invoke("prune", "--older-than", days, "--json").stdout)["removed"]
+        for days in ("90", "30")
+    ]
+    assert removed == [0, 1]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -235,3 +237,16 @@ def test_what_a_call_waits_for_is_a_warning_in_the_log_of_its_node() -> None:
     assert scope.warn is not None
     scope.warn("the call waits 7 s")
     assert emitted == [("log", {"message": "the call waits 7 s", "level": "warning"})]
+
+
+async def test_a_record_has_the_time_of_the_service() -> None:
+    """That of the database, where one is shared."""
+    store, noon = MemoryStore(), datetime(2030, 1, 1, 12, tzinfo=UTC)
+    services = replace(services_with(lambda request: "", recorder=store)[0], now=lambda: noon)
+    context = context_for(NODE, services=services)
+    call = ExternalCall(context, "tool", "a", {})
+    await call.begin()
+    await call.run(World().act("a"))
+    calls = (await store.calls([context.run_id]))[context.run_id]
+    at = "2030-01-01T12:00:00.000000+00:00"
+    assert [each.reply.get("started_at") or each.reply.get("at") for each in calls] == [at, at]

@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from rich.cells import cell_len
 
 from planwave.events.request_text import end_of_timer, is_budget_request, is_timer, request_text
 from planwave.expressions.json_text import to_text
+
+if TYPE_CHECKING:
+    from planwave.shapes.executions import WaitsForResponse
 
 _UNSAFE_CHARACTERS: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -54,6 +57,7 @@ INTERRUPTED: Final = "interrupted"
 DID_NOT_RUN: Final = ("reused", "given", "changed")
 """What is shown as the status of a completed node that got its result without a run."""
 _UNKNOWN_STYLE: Final = StatusStyle("?", "?", "dim")
+_CAPABILITIES: Final = {"local": "a local model"}
 STATUS_WIDTH: Final = max(map(len, STATUS_STYLES))
 EXECUTION_STATUS_WIDTH: Final = len(INTERRUPTED)
 DURATION_WIDTH: Final = len("59 min 59 s")
@@ -69,6 +73,14 @@ def status_style(status: str) -> StatusStyle:
 def interrupted_text(again: str) -> str:
     """Return the sentence about an execution that nobody runs; ``again`` is the command that continues it."""
     return f"Nobody runs this execution any more; continue with: {again}"
+
+
+def waits_for_text(waits_for: WaitsForResponse) -> str:
+    """Return why no process runs an execution: only some can."""
+    name = waits_for["capability"]
+    what = _CAPABILITIES.get(name, f"the capability {name}")
+    lacks = "" if waits_for["processes"] else "; there is none now"
+    return f"waits for a worker that has {what}{lacks}"
 
 
 def shown_status(status: str, facts: Mapping[str, Any]) -> str:

@@ -35,7 +35,7 @@ class WaitsForResponse(TypedDict):
     capability: str
     """What a process has to be able to do: `local` is to run the embedded model."""
     processes: int
-    """How many processes can, as of some seconds ago."""
+    """How many processes can."""
 
 
 class UsageResponse(TypedDict):
@@ -99,6 +99,8 @@ class ExecutionSummary(LabelsResponse):
     status: ExecutionStatus
     interrupted: NotRequired[bool]
     """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
+    waits_for: NotRequired[WaitsForResponse]
+    """Why no process runs it: only some can. Left out otherwise."""
     timestamp: str
     """When it was made, UTC; the same as `created_at`."""
     created_at: str

@@ -43,6 +43,7 @@ from planwave.shapes.executions import (
     ExecutionsResponse,
     ExecutionSummary,
     LabelsResponse,
+    WaitsForResponse,
 )
 from planwave.storage.records import (
     ExecutionFilters,
@@ -204,6 +205,7 @@ async def _summaries(
     service: Service, page: Sequence[ExecutionRecord], digests: Mapping[str, ExecutionDigest]
 ) -> list[ExecutionSummary]:
     cut_off = await service.executions.interrupted(page)
+    waiting = await service.executions.waits_for(page)
     planned = await service.plans.planning(each.plan_id for each in page)
     return [
         _summary(
@@ -211,6 +213,7 @@ async def _summaries(
             digests.get(record.execution_id),
             planned.get(record.plan_id or ""),
             is_interrupted=record.execution_id in cut_off,
+            waits_for=waiting.get(record.execution_id),
         )
         for record in page
     ]
@@ -222,6 +225,7 @@ def _summary(
     planning: UsageTotal | None,
     *,
     is_interrupted: bool,
+    waits_for: WaitsForResponse | None = None,
 ) -> ExecutionSummary:
     document: ExecutionSummary = {
         "execution_id": record.execution_id,
@@ -243,4 +247,6 @@ def _summary(
         document["digest"] = digest.as_json()
     if is_interrupted:
         document["interrupted"] = True
+    if waits_for is not None:
+        document["waits_for"] = waits_for
     return document

@@ -355,10 +355,9 @@ async def execution_state_json(
     document = await asyncio.to_thread(
         _state_json, events, position, record, planned.get(record.plan_id or "")
     )
-    carried = state.service.executions.driver.carried
     if await executions.interrupted([record]):
         document["interrupted"] = True
-    if carried is not None and (waits_for := await carried.waits_for(record)) is not None:
+    for waits_for in (await executions.waits_for([record])).values():
         document["waits_for"] = waits_for
     template, trace_id = state.settings.tracing_url_template, events[0].data.get("trace_id")
     if template is not None and trace_id is not None:

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from planwave.service.plans.revisions import Editor
     from planwave.service.service import Service
     from planwave.shapes.common import PlanStatus
-    from planwave.shapes.executions import DifferenceResponse, DocumentResponse, ExplainResponse
+    from planwave.shapes.executions import (
+        DifferenceResponse,
+        DocumentResponse,
+        ExplainResponse,
+        WaitsForResponse,
+    )
     from planwave.shapes.plans import RevisionDiffResponse
     from planwave.storage.records import (
         ExecutionRecord,
@@ -129,6 +134,12 @@ class StoredExecutions(Protocol):
 
     async def interrupted(self, records: Sequence[ExecutionRecord], /) -> Collection[str]:
         """Return the ids of those that were cut off: their status says that they run, and nobody runs them."""
+        ...
+
+    async def waits_for(
+        self, records: Sequence[ExecutionRecord], /
+    ) -> Mapping[str, WaitsForResponse]:
+        """Return what executions wait for that not every process can do, by id; others are left out."""
         ...
 
     def document_path(self, execution_id: str) -> Path | None:

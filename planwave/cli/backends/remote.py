@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +57,12 @@ if TYPE_CHECKING:
     from planwave.graph.plan import Plan
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.service import Service
-    from planwave.shapes.executions import DifferenceResponse, DocumentResponse, ExplainResponse
+    from planwave.shapes.executions import (
+        DifferenceResponse,
+        DocumentResponse,
+        ExplainResponse,
+        WaitsForResponse,
+    )
 
 RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""
@@ -93,12 +98,16 @@ class RemoteExecutions:
         self._directory, self._is_service = directory, is_service
         self._cut_off: set[str] = set()
         """The executions of the lists so far that nobody runs, as the service says."""
+        self._waiting: dict[str, WaitsForResponse] = {}
+        """What executions that were read wait for, as the service says."""
         self._seen: dict[str, int] = {}
         """The number of the last event that was yielded, by execution."""
 
     async def get(self, execution_id: str) -> ExecutionRecord:
         """See ``StoredExecutions.get``."""
-        return execution_from_json(await self._client.execution(execution_id))
+        item = await self._client.execution(execution_id)
+        self._note_waiting([item])
+        return execution_from_json(item)
 
     async def list(
         self, *, status: str | None = None, before: str | None = None, limit: int = 50
@@ -110,7 +119,16 @@ class RemoteExecutions:
 
         items = await self._pages.read(read, "executions", "execution_id", before, limit)
         self._cut_off |= {each["execution_id"] for each in items if each.get("interrupted")}
+        self._note_waiting(items)
         return [execution_from_json(each) for each in items]
+
+    def _note_waiting(self, items: Iterable[Mapping[str, Any]]) -> None:
+        self._waiting |= {e["execution_id"]: e["waits_for"] for e in items if "waits_for" in e}
+
+    async def waits_for(self, records: Sequence[ExecutionRecord]) -> Mapping[str, WaitsForResponse]:
+        """See ``StoredExecutions.waits_for``; of executions that were read."""
+        ids = {record.execution_id for record in records}
+        return {of: each for of, each in self._waiting.items() if of in ids}
 
     async def interrupted(self, records: Sequence[ExecutionRecord]) -> Collection[str]:
         """See ``StoredExecutions.interrupted``; of executions that were listed."""

@@ -103,6 +103,14 @@ class Carrier(Protocol):
         """
         ...
 
+    async def drop(self, execution_id: str) -> None:
+        """Carry an execution no further that has ended: no process need be there that could drive it.
+
+        Raises:
+            CarrierUnavailable: The carrier does not answer; try again.
+        """
+        ...
+
     def withdraw(self, execution_id: str) -> bool:
         """Forget an execution that need not be driven any more; return whether it waits in this process no longer.
 

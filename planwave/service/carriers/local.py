@@ -71,6 +71,10 @@ class LocalCarrier:
         self._places.add(execution_id, account, has_started=has_started)
         self._start_waiting()
 
+    async def drop(self, execution_id: str) -> None:
+        """Take an execution out of the queue; see ``Carrier``."""
+        self.withdraw(execution_id)
+
     def withdraw(self, execution_id: str) -> bool:
         """Take an execution out of the queue; return whether it was there."""
         self._again.pop(execution_id, None)

@@ -20,7 +20,7 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.common import Priority, WorkerDeploymentVersion, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
-from temporalio.service import RPCError, TLSConfig
+from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 from temporalio.worker import (
     CustomSlotSupplier,
     FixedSizeSlotSupplier,
@@ -139,7 +139,16 @@ class TemporalCarrier:
                 rpc_timeout=_RPC,
             )
         except RPCError as error:
-            raise CarrierUnavailable(f"Temporal does not answer: {error.message}") from error
+            raise _no_answer(error) from error
+
+    async def drop(self, execution_id: str) -> None:
+        """Cancel the workflow of an execution, if it is open; see ``Carrier``."""
+        try:
+            client = await self._connected()
+            await client.get_workflow_handle(execution_id).cancel(rpc_timeout=_RPC)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise _no_answer(error) from error
 
     async def serve(self, drive: Drive, slots: int) -> None:
         """Drive what is handed to this process; see ``Carrier``."""
@@ -258,6 +267,10 @@ class TemporalCarrier:
                         f"Temporal cannot be reached at {settings.address}: {error or 'no answer'}"
                     ) from error
             return self._client
+
+
+def _no_answer(error: RPCError) -> CarrierUnavailable:
+    return CarrierUnavailable(f"Temporal does not answer: {error.message}")
 
 
 class _Permit(SlotPermit):

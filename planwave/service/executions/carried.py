@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from planwave.service.executions.session import ExecutionSession
     from planwave.service.streaming.live_execution import LiveExecution
     from planwave.service.streaming.subscriptions import LiveExecutions
-    from planwave.shapes.executions import WaitsForResponse
     from planwave.storage.postgres.owners import ExecutionOwners
-    from planwave.storage.records import ExecutionRecord
     from planwave.storage.sql.store import Store
 
 _log = logging.getLogger(__name__)
@@ -137,10 +135,15 @@ class CarriedExecutions:
             return
 
         async def submit(execution_id: str, account: str, has_started: bool) -> None:
+            need = needs.get(execution_id)
             try:
-                await self._carrier.submit(
-                    execution_id, account, has_started=has_started, needs=needs.get(execution_id)
-                )
+                if need is not None and need.is_over:  # perhaps no process could end it
+                    await self._carrier.drop(execution_id)
+                else:
+                    capability = None if need is None else need.capability
+                    await self._carrier.submit(
+                        execution_id, account, has_started=has_started, needs=capability
+                    )
                 known.append(execution_id)
             except CarrierUnavailable as error:
                 self._note_away(error)
@@ -210,16 +213,6 @@ class CarriedExecutions:
         """Note that only processes with a capability can go on with an execution."""
         await self._owners.add_need(execution_id, capability)
 
-    async def waits_for(self, record: ExecutionRecord) -> WaitsForResponse | None:
-        """Return what an execution waits for that not every process can do; None where it does not."""
-        needs, own = record.needs, record.execution_id
-        is_to_run = record.status == "executing" or (record.status == "starting" and record.queued)
-        if needs is None or not is_to_run or _is_driven_here(self._live_executions.get(own)):
-            return None
-        if await self._owners.is_elsewhere(own):
-            return None
-        return {"capability": needs, "processes": self.waiting.capable.get(needs, 0)}
-
     # -- drive -------------------------------------------------------------------------------------
 
     async def released(self, execution_id: str, epoch: int) -> None:
@@ -254,10 +247,6 @@ class CarriedExecutions:
             return False
         # Its nodes come to their end although it is paused, unless their process is gone.
         return live.session is not None or await self._owners.is_elsewhere(live.execution_id)
-
-
-def _is_driven_here(live: LiveExecution | None) -> bool:
-    return live is not None and live.session is not None
 
 
 def rest_of(state: ExecutionState, *, was_accepted: bool = True) -> Rest:

@@ -9,6 +9,7 @@ from collections.abc import (
     Callable,
     Collection,
     Iterator,
+    Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         DocumentResponse,
         ExecutionCounts,
         ExplainResponse,
+        WaitsForResponse,
     )
     from planwave.storage.sql.store import Store
 
@@ -333,6 +335,15 @@ class ExecutionQueries:
             if latest is not None and self._is_cut_off(latest):  # it may have gone on or ended
                 cut_off.append(record.execution_id)
         return cut_off
+
+    async def waits_for(self, records: Sequence[ExecutionRecord]) -> Mapping[str, WaitsForResponse]:
+        """Return what executions wait for that not every process can do, by id; others are left out."""
+        may = [
+            each.execution_id
+            for each in records
+            if each.needs is not None and each.status in ("starting", "executing")
+        ]
+        return await self._store.waits_for(may) if may else {}
 
     def _is_cut_off(self, record: ExecutionRecord) -> bool:
         may_be = is_interrupted(record.status, is_owned=False, was_accepted=record.queued)

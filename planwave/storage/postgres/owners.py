@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import (
     Connection,
@@ -35,6 +35,9 @@ from planwave.storage.sql.lists import count_open
 from planwave.storage.sql.queries import Rows, raise_epoch
 from planwave.storage.sql.schema import commands, executions, holders, owners, submissions
 
+if TYPE_CHECKING:
+    from planwave.shapes.executions import WaitsForResponse
+
 _KEPT_S: Final = 86_400.0
 """How long an outcome can be read."""
 _LEFT_S: Final = 60.0
@@ -55,12 +58,17 @@ _WAITING_FOR: Final = (
     )
     .group_by(executions.c.needs)
 )
+_WAITS: Final = select(executions.c.execution_id, executions.c.needs).where(
+    executions.c.needs.is_not(None),
+    or_(_IS_STARTING, executions.c.status == "executing"),
+    ~_IS_DRIVEN,
+)
 _CAPABILITIES: Final = select(holders.c.capabilities).where(
     holders.c.expires_at > _NOW, holders.c.capabilities != ""
 )
-_NEEDS: Final = select(executions.c.execution_id, executions.c.needs).where(
-    executions.c.needs.is_not(None)
-)
+_NEEDS: Final = select(
+    executions.c.execution_id, executions.c.needs, executions.c.status.in_(ENDED_STATUS)
+).where(executions.c.needs.is_not(None))
 _OTHER_OWNER: Final = select(owners.c.holder_id).where(
     owners.c.execution_id == bindparam("of"), owners.c.holder_id != bindparam("me"), _IS_ALIVE
 )
@@ -159,6 +167,18 @@ class Taken(NamedTuple):
 
     epoch: int
     takeovers: int
+
+
+class Need(NamedTuple):
+    """What an execution needs of a process that drives it.
+
+    Attributes:
+        capability: What not every process can do.
+        is_over: The execution has ended, so it needs that no more.
+    """
+
+    capability: str
+    is_over: bool
 
 
 class OpenCommand(NamedTuple):
@@ -286,25 +306,20 @@ class ExecutionOwners:
         """Return how many executions wait for a process, and for which."""
 
         def query(connection: Connection) -> Waiting:
-            names = [
-                name
-                for held in connection.execute(_CAPABILITIES).scalars()
-                for name in held.split(",")
-            ]
             return Waiting(
                 connection.execute(_WAITING).scalar_one(),
                 {needs: count for needs, count in connection.execute(_WAITING_FOR)},
-                Counter(names),
+                _capable(connection),
             )
 
         return await self._read(query)
 
-    async def needs_of(self, execution_ids: Sequence[str]) -> dict[str, str]:
-        """Return the capabilities that executions need; those that any process can drive are left out."""
+    async def needs_of(self, execution_ids: Sequence[str]) -> dict[str, Need]:
+        """Return what executions need; those that any process can drive are left out."""
         own = _NEEDS.where(executions.c.execution_id.in_(execution_ids))
 
-        def query(connection: Connection) -> dict[str, str]:
-            return {of: needs for of, needs in connection.execute(own)}
+        def query(connection: Connection) -> dict[str, Need]:
+            return {of: Need(needs, is_over) for of, needs, is_over in connection.execute(own)}
 
         return await self._read(query)
 
@@ -406,6 +421,20 @@ class ExecutionOwners:
                 connection.execute(statement, {"kept": _KEPT_S, "left": _LEFT_S})
 
         await self._write(change)
+
+
+def waits_for(connection: Connection, execution_ids: Sequence[str]) -> dict[str, WaitsForResponse]:
+    """Return what executions wait for that not every process can do, by id; others are left out."""
+    own = _WAITS.where(executions.c.execution_id.in_(execution_ids))
+    waiting = {of: needs for of, needs in connection.execute(own)}
+    capable = _capable(connection) if waiting else Counter[str]()
+    return {of: {"capability": needs, "processes": capable[needs]} for of, needs in waiting.items()}
+
+
+def _capable(connection: Connection) -> Counter[str]:
+    """Return how many openings have each capability."""
+    held = connection.execute(_CAPABILITIES).scalars()
+    return Counter(name for each in held for name in each.split(","))
 
 
 def _open_commands(rows: Sequence[Any]) -> list[OpenCommand]:

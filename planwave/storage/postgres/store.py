@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import psycopg
 from sqlalchemy import Connection, select
@@ -33,7 +33,7 @@ from planwave.storage.postgres.holder import LEASE_S, Holder
 from planwave.storage.postgres.leader_lock import LeaderLock
 from planwave.storage.postgres.migrations import MIGRATIONS, Migration, migrate, require_current
 from planwave.storage.postgres.notices import PostgresNotices
-from planwave.storage.postgres.owners import ExecutionOwners
+from planwave.storage.postgres.owners import ExecutionOwners, waits_for
 from planwave.storage.postgres.sessions import SharedSessions
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.records import STORE_UNREACHABLE, ExecutionRecord, PlanRecord, StoreStats
@@ -43,6 +43,9 @@ from planwave.storage.sql.readers import ReaderPool
 from planwave.storage.sql.schema import artifacts
 from planwave.storage.sql.store import ARTIFACT_BYTES, Store
 from planwave.storage.sql.writer import GroupCommitWriter
+
+if TYPE_CHECKING:
+    from planwave.shapes.executions import WaitsForResponse
 
 LATE_APPEND_S: Final = 1.0
 """After so long an append is late: half of the shortest time in which another process takes over."""
@@ -256,6 +259,9 @@ class PostgresStore(Store):
             insert_call(connection, row)
 
         return await self._write(change, key.execution_id)
+
+    async def waits_for(self, execution_ids: Sequence[str]) -> dict[str, WaitsForResponse]:
+        return await self._read(lambda connection: waits_for(connection, execution_ids))
 
     @property
     def stats(self) -> StoreStats:

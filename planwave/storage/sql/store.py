@@ -54,6 +54,7 @@ from planwave.storage.sql.stores.triggers import SqlTriggers
 from planwave.storage.sql.writer import WriteJob
 
 if TYPE_CHECKING:
+    from planwave.shapes.executions import WaitsForResponse
     from planwave.storage.postgres.owners import ExecutionOwners
     from planwave.storage.postgres.sessions import SharedSessions
 
@@ -124,8 +125,7 @@ class Store:
         leadership: Whether this opening leads among those of the database.
         is_shared: Whether other processes may write at the same time.
         now: Returns the UTC time that all processes with this store go by.
-        sessions, owners: Which sessions of browsers are closed, and which process drives which execution; None
-            where one process has the store, or no carrier hands executions to others.
+        sessions, owners: Which sessions of browsers are closed, and who drives what; None where one process does all.
     """
 
     requires_approval: bool = False
@@ -169,6 +169,10 @@ class Store:
     async def load(self) -> StoredLoad:
         """Return the size of the database, and what waits in it."""
         return await self._read(lists.stored_load)
+
+    async def waits_for(self, execution_ids: Sequence[str]) -> dict[str, WaitsForResponse]:
+        """Return what executions wait for that not every process can do, by id; nothing where one process has the store."""
+        return {}
 
     async def save_plan(self, plan: PlanRecord, spent: Sequence[Spend] = ()) -> None:
         """Insert a plan, or replace the one of the same id; and what was spent on it, in the same commit.

@@ -150,3 +150,20 @@ async def test_a_process_that_goes_down_ends_the_executions_of_all_its_queues(qu
         async with asyncio.timeout(LEASE_S * 6):
             await task
     assert sorted(driven.rested) == [queue.id("any"), queue.id("bound")]
+
+
+async def test_what_is_over_waits_for_no_process_that_could_drive_it(queue: Queue) -> None:
+    from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+
+    own, plain, carrier = queue.id("own"), Driven(), queue.make()
+    async with serving(carrier, plain):
+        await submit(carrier, own, needs="local")
+        await stays(lambda: plain.ids == [])
+        await carrier.drop(own)
+        handle = (await Client.connect(queue.settings.address)).get_workflow_handle(own)
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+        await carrier.drop(own)
+        await carrier.drop(queue.id("unknown"))
+    assert plain.ids == []

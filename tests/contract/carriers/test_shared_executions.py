@@ -424,7 +424,5 @@ async def test_a_worker_hands_on_what_only_a_run_shows_to_need_what_it_lacks(
 
 
 async def _waits_for(service: Service, own: str, processes: int) -> bool:
-    carried = service.executions.driver.carried
-    assert carried is not None
-    found = await carried.waits_for(await service.executions.get(own))
-    return found == {"capability": "local", "processes": processes}
+    found = await service.executions.waits_for([await service.executions.get(own)])
+    return found == {own: {"capability": "local", "processes": processes}}

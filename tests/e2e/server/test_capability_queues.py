@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.support.cli.in_process_command import invoke
 from tests.support.llm.fake_llm_server import FakeLLMServer, fake_llm_in_thread
 from tests.support.scale.installation import Installation
 from tests.support.scale.logging_nodes import Run
@@ -142,3 +143,65 @@ async def test_what_needs_the_embedded_model_waits_for_a_worker_that_has_it(
         assert (await api.status(again, "completed", "failed"))["status"] == "completed"
         assert {run.pid for run in runs_of(installation, again)} == {back.pid}
     assert "waits" not in without.log()
+
+
+ASKING: dict[str, Any] = {
+    "nodes": [
+        {"id": "ask", "type": "approval", "data": {"prompt": "Go on?", "actions": ["go"]}},
+        *CALLING["nodes"],
+    ],
+    "edges": [
+        {"source": "ask", "sourceHandle": "go", "target": "before", "data": {"channel": "flow"}},
+        *CALLING["edges"],
+    ],
+}
+"""The flow that it names may be another one by the time it is answered."""
+
+
+@pytest.mark.timeout(240)
+async def test_what_only_a_call_of_a_model_shows_to_need_it_is_handed_to_a_worker_that_has_it(
+    installation: Installation, llm: FakeLLMServer, temporal_address: str
+) -> None:
+    served, without = installation.start("serve"), installation.start("worker")
+    async with httpx2.AsyncClient(base_url=served.url, timeout=45) as client:
+        api = Api(served, client)
+        flow = await api.post("/api/flows", {"name": "embedded", "graph": PLAIN}, 201)
+        own, cancelled = [await api.execute(ASKING) for _ in range(2)]
+        asked = [await api.status(each, "paused") for each in (own, cancelled)]
+        changed = await client.put(
+            f"/api/flows/{flow['plan_id']}", json={"graph": EMBEDDED}, headers={"If-Match": "*"}
+        )
+        assert changed.is_success, changed.text
+        for each in asked:
+            (request,) = each["requests"]
+            path = f"/api/executions/{each['execution_id']}/requests/{request['request_id']}"
+            await api.post(path, {"decision": "go"}, 200)
+        for each in (own, cancelled):
+            await api.until_waiting(each, 0)
+            (before,) = runs_of(installation, each)
+            assert (before.path, before.pid) == ("before", without.pid)
+        for command in (("ls",), ("show", own)):
+            told = await asyncio.to_thread(invoke, *command, "--url", served.url)
+            words = "waits for a worker that has a local model; there is none now"
+            assert words in told.output, told.output
+        await api.post(f"/api/executions/{cancelled}/cancel", {}, 200)
+        await until_closed(temporal_address, cancelled)
+        env = {"EMBEDDED_URL": llm.openai_url}
+        with_model = installation.start("worker", program=CAPABLE, env=env)
+        shown = await api.status(own, "completed", "failed", "paused")
+        assert shown["status"] == "completed", shown
+        _, *after = runs_of(installation, own)
+        assert {run.pid for run in after} == {with_model.pid}, "what had ended is not done again"
+        assert [run.path.rpartition("/")[2] for run in after] == ["end"]
+        assert len(runs_of(installation, cancelled)) == 1
+
+
+async def until_closed(address: str, execution_id: str) -> None:
+    """Wait until no workflow carries an execution any more, although no process could end it."""
+    # Not above: the SDK may be missing.
+    from temporalio.client import Client, WorkflowExecutionStatus
+
+    workflow = (await Client.connect(address)).get_workflow_handle(execution_id)
+    async with asyncio.timeout(20):
+        while (await workflow.describe()).status is WorkflowExecutionStatus.RUNNING:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)

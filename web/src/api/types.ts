@@ -1510,7 +1510,7 @@ export type ExecutionDigest = {
 export type WaitsForResponse = {
   /** What a process has to be able to do: `local` is to run the embedded model. */
   capability: string;
-  /** How many processes can, as of some seconds ago. */
+  /** How many processes can. */
   processes: number;
 };
 
@@ -1595,6 +1595,8 @@ export type ExecutionSummary = {
   status: ExecutionStatus;
   /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
   interrupted?: boolean;
+  /** Why no process runs it: only some can. Left out otherwise. */
+  waits_for?: WaitsForResponse;
   /** When it was made, UTC; the same as `created_at`. */
   timestamp: string;
   created_at: string;

@@ -26,6 +26,7 @@ from planwave.cli.formatting import (
     status_style,
     status_text,
     truncate,
+    waits_for_text,
 )
 from planwave.cli.lookup import find
 from planwave.cli.options import (
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
     from planwave.cli.console import CommandConsole, Line
     from planwave.shapes.common import PlanStatus
-    from planwave.shapes.executions import DocumentResponse
+    from planwave.shapes.executions import DocumentResponse, WaitsForResponse
     from planwave.storage.records import ExecutionRecord, PlanRecord
 
 _TITLE_CHARS = 200
@@ -69,20 +70,20 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
     """
     console = ctx.console()
 
-    async def read(
-        queries: Queries,
-    ) -> tuple[Sequence[ExecutionRecord], list[PlanRecord], Collection[str]]:
+    async def read(queries: Queries) -> _Listing:
         executions = await queries.executions.list(limit=limit + 1, status=status)
         plans: Sequence[PlanRecord] = () if status else await queries.plans.list(limit=limit)
         started = {record.plan_id for record in executions}
         cut_off = await queries.executions.interrupted(executions)
-        return executions, [plan for plan in plans if plan.plan_id not in started], cut_off
+        waiting = await queries.executions.waits_for(executions)
+        unstarted = [plan for plan in plans if plan.plan_id not in started]
+        return _Listing(executions, unstarted, cut_off, waiting)
 
-    records, plans, cut_off = ctx.read(read)
-    executions = records[:limit]
+    listing = ctx.read(read)
+    executions, plans = listing.executions[:limit], listing.plans
     if console.json:
-        listing = {"executions": [_execution_json(record, cut_off) for record in executions]}
-        console.result({**listing, "plans": [_plan_json(plan) for plan in plans]})
+        shown = [_execution_json(record, listing) for record in executions]
+        console.result({"executions": shown, "plans": [_plan_json(plan) for plan in plans]})
         return
     if not executions and not plans:
         where = ctx.place(ctx.settings())
@@ -92,8 +93,8 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         console.text(f"{what} in {where}" + ("." if status else f" {start}"))
         return
     ids = console.short_ids([each.execution_id for each in executions] + [p.plan_id for p in plans])
-    _show_executions(ctx, console, executions, ids, cut_off)
-    if len(records) > limit:
+    _show_executions(ctx, console, executions, ids, listing)
+    if len(listing.executions) > limit:
         pagination_hint(console, ctx, "ls", limit)
     if plans:
         if executions:
@@ -110,14 +111,14 @@ def _show_executions(
     console: CommandConsole,
     executions: Sequence[ExecutionRecord],
     ids: Mapping[str, str],
-    cut_off: Collection[str],
+    listing: _Listing,
 ) -> None:
     times = local_times(each.created_at for each in executions)
     console.lines(
-        _execution_line(console, each, ids[each.execution_id], at, cut_off)
+        _execution_line(console, each, ids[each.execution_id], at, listing)
         for each, at in zip(executions, times, strict=True)
     )
-    for record in [each for each in executions if each.execution_id in cut_off][:1]:
+    for record in [each for each in executions if each.execution_id in listing.cut_off][:1]:
         again = ctx.command_hint(f"resume {record.execution_id}")
         console.verbatim(f"Nobody runs what was interrupted; continue with: {again}")
 
@@ -138,8 +139,10 @@ def show(ctx: CommandContext, name: IdArgument, node: NodeOption = None) -> None
         if match.kind == "plan":
             status = await queries.plans.status(match.id)
             return _StoredPlan(await queries.plans.get(match.id), status)
-        path = queries.executions.document_path(match.id)
-        return _StoredExecution(await queries.executions.document(match.id), path)
+        executions = queries.executions
+        waiting = await executions.waits_for([await executions.get(match.id)])
+        document = await executions.document(match.id)
+        return _StoredExecution(document, executions.document_path(match.id), waiting.get(match.id))
 
     stored = ctx.read(read)
     if isinstance(stored, _StoredExecution):
@@ -167,16 +170,26 @@ def pagination_hint(console: CommandConsole, ctx: CommandContext, command: str, 
         console.text("There are older entries.")
 
 
+class _Listing(NamedTuple):
+    """What is listed, and which of the executions no process runs: why, by id."""
+
+    executions: Sequence[ExecutionRecord]
+    plans: list[PlanRecord]
+    cut_off: Collection[str]
+    waiting: Mapping[str, WaitsForResponse]
+
+
 class _StoredPlan(NamedTuple):
     record: PlanRecord
     status: PlanStatus
 
 
 class _StoredExecution(NamedTuple):
-    """The document of an execution, and where its file is once there is one."""
+    """The document of an execution, where its file is once there is one, and why no process runs it."""
 
     document: DocumentResponse
     path: Path | None
+    waits_for: WaitsForResponse | None
 
 
 def _show_plan(ctx: CommandContext, console: CommandConsole, stored: _StoredPlan) -> None:
@@ -208,9 +221,10 @@ def _show_plan(ctx: CommandContext, console: CommandConsole, stored: _StoredPlan
 
 
 def _show_execution(ctx: CommandContext, console: CommandConsole, stored: _StoredExecution) -> None:
-    document, path = stored
+    document, path, waits_for = stored
     if console.json:
-        show_result(console, document, path)
+        waits = {} if waits_for is None else {"waits_for": waits_for}
+        show_result(console, {**document, **waits}, path)
         return
     execution_id = str(document["execution_id"])
     facts = {
@@ -221,6 +235,7 @@ def _show_execution(ctx: CommandContext, console: CommandConsole, stored: _Store
         "Started": local_time(document.get("started_at")),
         "By": Principal.from_json(document.get("created_by")),
         **_parent_fact(json_object(document.get("parent"))),
+        "Now": None if waits_for is None else waits_for_text(waits_for),
     }
     console.line(
         Text(
@@ -289,9 +304,10 @@ def _execution_line(
     record: ExecutionRecord,
     shown_id: str,
     at: str,
-    cut_off: Collection[str],
+    listing: _Listing,
 ) -> Line:
-    status = INTERRUPTED if record.execution_id in cut_off else record.status
+    status = INTERRUPTED if record.execution_id in listing.cut_off else record.status
+    waits_for = listing.waiting.get(record.execution_id)
     words = f"{status_text(status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(
         (shown_id, "cyan"),
@@ -299,6 +315,7 @@ def _execution_line(
         (f"{console.glyph(status)} {words}", status_style(status).style),
         (f" {_elapsed(record):>{DURATION_WIDTH}}  ", "dim"),
         truncate(record.title or record.user_prompt, _TITLE_CHARS),
+        ("" if waits_for is None else f"  {waits_for_text(waits_for)}", "yellow"),
     )
 
 
@@ -312,8 +329,11 @@ def _plan_line(plan: PlanRecord, shown_id: str, at: str) -> Line:
     )
 
 
-def _execution_json(record: ExecutionRecord, cut_off: Collection[str]) -> dict[str, Any]:
-    interrupted = {"interrupted": True} if record.execution_id in cut_off else {}
+def _execution_json(record: ExecutionRecord, listing: _Listing) -> dict[str, Any]:
+    own = record.execution_id
+    state: dict[str, Any] = {"interrupted": True} if own in listing.cut_off else {}
+    if own in listing.waiting:
+        state["waits_for"] = listing.waiting[own]
     return {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
@@ -323,7 +343,7 @@ def _execution_json(record: ExecutionRecord, cut_off: Collection[str]) -> dict[s
         "title": record.title,
         "user_prompt": record.user_prompt,
         "status": record.status,
-        **interrupted,
+        **state,
         "created_at": record.created_at,
         "started_at": record.started_at,
         "completed_at": record.completed_at,

@@ -301,7 +301,7 @@ async def test_what_needs_a_capability_is_known_and_counted_until_a_process_driv
     stored = await second.execution("bound")
     assert stored is not None
     assert stored.needs == "local"
-    assert await of(second).needs_of(["any", "bound", "none"]) == {"bound": "local"}
+    assert await of(second).needs_of(["any", "bound", "none"]) == {"bound": ("local", False)}
     assert await of(second).waiting() == (3, {"local": 1}, {})
     capable = PostgresStore.open(database_url, is_carried=True, capabilities=["local"])
     taken = await of(capable).take("bound")
@@ -313,7 +313,7 @@ async def test_what_needs_a_capability_is_known_and_counted_until_a_process_driv
     assert await of(second).waiting() == (1, {}, {"local": 1}), "both are driven"
     await capable.close()
     assert await of(second).waiting() == (1, {"local": 1}, {}), "its process is gone"
-    assert await of(second).needs_of(["later"]) == {"later": "local"}
+    assert await of(second).needs_of(["later"]) == {"later": ("local", False)}
 
 
 async def test_commands_of_a_deleted_execution_go_with_it_once_nobody_waits(

@@ -1,5 +1,6 @@
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from planwave.executor.options import RunOptions
 from planwave.graph.plan import title_of_steps
 from planwave.service.executions.run_spec import RunSpec, new_execution
 from planwave.service.queries.history import ExecutionQueries, History
+from planwave.shapes.executions import WaitsForResponse
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.cli.fake_factories import fake_factories
 from tests.support.graph.builders import make_graph, make_plan, text_node
 
 ID, PLAN = "01911111-0000-7000-8000-000000000001", "01900000-0000-7000-8000-0000000000aa"
+OTHER = "01911111-0000-7000-8000-000000000002"
 AT = "2026-01-01T00:00:00+00:00"
 GRAPH = make_graph(text_node("a", name="First"), text_node("b"), edges=[("a", "b")])
 
@@ -217,3 +220,42 @@ def test_show_plan_escapes_control_characters() -> None:
     assert ", draft\n" in done.stdout
     assert "Wave 2" in done.stdout
     assert json.loads(planwave("show", PLAN, "--json").stdout)["status"] == "draft"
+
+
+class WaitingStore(MemoryStore):
+    """A store of several processes, none of which can do what an execution needs."""
+
+    async def waits_for(self, execution_ids: Sequence[str]) -> dict[str, WaitsForResponse]:
+        return {each: {"capability": "local", "processes": 0} for each in execution_ids}
+
+
+def test_ls_and_show_say_what_an_execution_waits_for() -> None:
+    async def fill() -> WaitingStore:
+        store = WaitingStore()
+        for own, needs in ((ID, "local"), (OTHER, None)):
+            record = ExecutionRecord(
+                own, None, "A run", "goal", "starting", AT, queued=True, needs=needs
+            )
+            created = {"goal": "goal", "title": "A run", "graph": GRAPH.to_document()}
+            await store.create_execution(
+                record, [Event(own, 1, AT, "execution.created", None, None, created)]
+            )
+        return store
+
+    store = asyncio.run(fill())
+    obj = fake_factories(history=lambda _: History(store, None))
+
+    def stdout(*args: str) -> str:
+        return CliRunner().invoke(app, list(args), obj=obj).stdout
+
+    words = "waits for a worker that has a local model; there is none now"
+    (line,) = [each for each in stdout("ls").splitlines() if words in each]
+    assert line.startswith(ID)
+    shown = {
+        each["execution_id"]: each for each in json.loads(stdout("ls", "--json"))["executions"]
+    }
+    assert shown[ID]["waits_for"] == {"capability": "local", "processes": 0}
+    assert "waits_for" not in shown[OTHER]
+    assert words in stdout("show", ID)
+    assert words not in stdout("show", OTHER)
+    assert json.loads(stdout("show", ID, "--json"))["waits_for"]["capability"] == "local"

@@ -156,7 +156,7 @@ async def test_a_command_that_came_as_the_execution_was_left_is_carried_out_at_o
     async def carry_out_nothing(*_: object) -> None:
         pass
 
-    pair.carries.carry_out_all = carry_out_nothing
+    pair.carries.carry_out_all = carry_out_nothing  # pyright: ignore[reportAttributeAccessIssue]
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         sent = tasks.create_task(pair.sends.send("x", Pause()))
         while not (late := await pair.owner.own_commands()):  # noqa: ASYNC110 - sent by another one

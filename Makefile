@@ -66,7 +66,7 @@ check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, docstrin
 	@$(WEB) check
 
 cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling kernel is tested
-	@$(PYTEST) $(PARALLEL) -q -m "not slow and not scale" tests/unit/graph tests/unit/executor tests/contract \
+	@$(PYTEST) $(PARALLEL) -q -m "not slow and not scale" tests/unit/graph tests/unit/executor tests/contract/engine \
 	  --cov planwave --cov-branch --cov-report= --cov-config pyproject.toml
 	@$(BIN)/coverage report --show-missing --fail-under 100 --include \
 	  'planwave/graph/*,planwave/executor/scheduling/*'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,9 +12,9 @@ import planwave
 
 
 @planwave.node("pause")
-async def pause(inputs: planwave.Inputs, s: float = 0.0) -> str:
-    """Wait some seconds."""
-    await asyncio.sleep(s)
+async def pause(inputs: planwave.Inputs, s: float = 0.0, spread: float = 0.0) -> str:
+    """Wait some seconds, up to a share more or less."""
+    await asyncio.sleep(s * random.uniform(1 - spread, 1 + spread))
     return "waited"
 
 

@@ -4,9 +4,9 @@
 
 Both servers, each worker and each process that follows executions are processes of this machine, over loopback.
 
-* ``workers``: 40 executions of 30 nodes that wait 500 ms, 5 executions at a time in each worker: wall time with 1 worker ÷ with 4.
-* ``events``: 100 chains of nodes that wait 500 ms in 2 workers, each followed by 2 other processes: from the commit, as
-  PostgreSQL dates it before it waits for the disk, until the event is with a subscriber there.
+* ``workers``: 80 executions of 30 nodes that wait 500 ms, 5 executions at a time in each worker: wall time with 1 worker ÷ with 4.
+* ``events``: 100 chains of nodes that wait 250 to 750 ms in 2 workers, each followed by 2 other processes: from the
+  commit, as PostgreSQL dates it before it waits for the disk, until the event is with a subscriber there.
 * ``deltas``: 100 executions in 2 workers stream 20 tokens a second each, followed by 2 other processes. A token is the
   time at which the node has it.
 * ``commands``: 60 executions in a worker are paused, resumed, lose a node and are cancelled by another process, 20 to
@@ -132,8 +132,9 @@ async def start(service: Service, document: dict[str, Any], count: int) -> list[
     return [each.result().execution_id for each in started]
 
 
-def waits(dag: Dag, seconds: float) -> dict[str, Any]:
-    return graph_of(dag, lambda _: {"type": "pause", "data": {"s": seconds}})
+def waits(dag: Dag, seconds: float, spread: float = 0.0) -> dict[str, Any]:
+    data = {"s": seconds, "spread": spread}
+    return graph_of(dag, lambda _: {"type": "pause", "data": data})
 
 
 def percentiles(times: list[float]) -> str:
@@ -169,7 +170,7 @@ def measure_workers(postgres: servers.Postgres, temporal: str) -> tuple[str, flo
     taken = {}
     for workers in (1, 4):
         with installation(postgres, temporal, workers, slots=5):
-            taken[workers] = asyncio.run(drained(40, document))
+            taken[workers] = asyncio.run(drained(80, document))
     ratio = taken[1] / taken[4]
     return f"1 worker {taken[1]:.1f} s, 4 workers {taken[4]:.1f} s: {ratio:.2f} times", ratio
 
@@ -241,7 +242,7 @@ async def followed(own: Installation, document: dict[str, Any]) -> Followed:
 
 def measure_events(postgres: servers.Postgres, temporal: str) -> tuple[str, float]:
     with installation(postgres, temporal, workers=2, slots=50) as own:
-        result = asyncio.run(followed(own, waits(chain(60), 0.5)))
+        result = asyncio.run(followed(own, waits(chain(60), 0.5, spread=0.5)))
         committed = {
             (execution, seq): float(at)
             for execution, first, last, at in postgres.execute(COMMITTED, own.url)

@@ -3,6 +3,7 @@ import type {
   ExecutionStatus,
   ExecutionSummary,
   UsageResponse,
+  WaitsForResponse,
 } from "@/api/types";
 
 const ENDED: ReadonlySet<ExecutionStatus> = new Set<ExecutionStatus>([
@@ -58,4 +59,10 @@ export function costWithPlanning(
 /** What a retry of a run does: of a cancelled one nothing need have failed. */
 export function retryLabel(status: string): string {
   return status === "cancelled" ? "Run the rest" : "Retry failed";
+}
+
+/** Why no process runs a run although some may come: "Waits for a worker that has a local model". */
+export function waitsForWords({ capability, processes }: WaitsForResponse): string {
+  const what = capability === "local" ? "a local model" : `the capability ${capability}`;
+  return `Waits for a worker that has ${what}${processes === 0 ? "; there is none now" : ""}`;
 }

@@ -1,16 +1,16 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
-import { newRunState } from "@/stream/runState";
+import { newRunState, type RunState } from "@/stream/runState";
 import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { RunHeader } from "./RunHeader";
 
 let api: TestApi;
 afterEach(() => api.close());
 
-async function show(execution: Record<string, unknown>) {
+async function show(execution: Record<string, unknown>, state: Partial<RunState> = {}) {
   const labels = { name: null, tags: [], note: "", starred: false, planning: null };
   api = await startTestApi({ "GET /api/executions/e1": { ...labels, ...execution } });
-  const run = { ...newRunState("e1"), title: "Weekly report" };
+  const run = { ...newRunState("e1"), title: "Weekly report", ...state };
   const header = <RunHeader run={run} isInterrupted={false} now={0} actions={<p>Actions</p>} />;
   renderRoutes([{ path: "/", element: header }]);
 }
@@ -45,4 +45,18 @@ test("a run is called by its name, and starred in its header", async () => {
 test("the cost of the plan is in the cost of the run, and said apart", async () => {
   await show({ planning: { calls: 1, input_tokens: 5, output_tokens: 1, cost_usd: 0.02 } });
   expect(await screen.findByText("$0.0200, of which $0.0200 planning")).toBeTruthy();
+});
+
+test("a run that only some processes can run says what it waits for, until it goes on", async () => {
+  const waits_for = { capability: "local", processes: 0 };
+  await show({ waits_for, last_seq: 3 }, { status: "executing", lastSeq: 3 });
+  const words = "Waits for a worker that has a local model; there is none now";
+  expect(await screen.findByText(words)).toBeTruthy();
+});
+
+test("what a run waited for before its last event is no longer said", async () => {
+  const waits_for = { capability: "local", processes: 1 };
+  await show({ waits_for, last_seq: 3, name: "Lisbon" }, { status: "executing", lastSeq: 4 });
+  expect(await screen.findByRole("heading", { name: "Lisbon" })).toBeTruthy();
+  expect(screen.queryByText(/Waits for/)).toBeNull();
 });

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { costWithPlanning } from "@/api/executionSummary";
+import { costWithPlanning, waitsForWords } from "@/api/executionSummary";
 import { useLabel } from "@/api/mutations";
 import { useExecution } from "@/api/queries";
 import { showError } from "@/api/showError";
@@ -32,6 +32,7 @@ import {
   statusesByWave,
   statusWords,
 } from "./runSummary";
+import { useWaitsFor } from "./useWaitsFor";
 
 type RunHeaderProps = {
   run: RunState;
@@ -45,14 +46,15 @@ type RunHeaderProps = {
 
 /** What a run is and how far it has come, in two rows. */
 export function RunHeader({ run, isInterrupted, now, actions }: RunHeaderProps) {
-  const words = isInterrupted ? undefined : statusWords(run);
+  const waits = useWaitsFor(run);
+  const words = isInterrupted ? undefined : waits ? waitsForWords(waits) : statusWords(run);
   return (
     <header className={styles.header}>
       <span className={styles.glyph}>
         <WaveGlyph waves={statusesByWave(run)} size="header" />
       </span>
       <div className={styles.title}>
-        <Status status={isInterrupted ? "interrupted" : run.status} pill>
+        <Status status={isInterrupted ? "interrupted" : waits ? "waiting" : run.status} pill>
           {words}
         </Status>
         <RunName run={run} />

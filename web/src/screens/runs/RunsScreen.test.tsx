@@ -261,3 +261,14 @@ test("the cost has that of the plan, and an unknown one is no zero", async () =>
   expect(cost.title).toBe("$0.0004 for the run, $0.0020 for its plan, which is paid once");
   expect(within(row("Run 2")).getByText("–")).toBeTruthy();
 });
+
+test("a run that only some processes can run says that it waits for one", async () => {
+  const waits_for = { capability: "local", processes: 0 };
+  const waiting = execution("1", { status: "starting", completed_at: null, waits_for });
+  api.routes["GET /api/executions"] = { executions: [waiting], next_cursor: null };
+  renderRoutes(ROUTES, "/runs");
+  const words = await screen.findByText("Waits for a worker");
+  expect(words.closest("[title]")?.getAttribute("title")).toBe(
+    "Waits for a worker that has a local model; there is none now",
+  );
+});

@@ -6,14 +6,15 @@ A write, the claim of an ``Idempotency-Key`` among them, would wait for the serv
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from planwave.api.dependencies import app_state
 from planwave.api.problems import problem_response
 from planwave.errors import StoreError
+
+if TYPE_CHECKING:
+    from planwave.api.dependencies import AppState
 
 _MCP: Final = "/mcp"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -26,10 +27,11 @@ class StoreOutageMiddleware:
         self._app = app
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if scope["type"] == "http" and scope["method"] not in _SAFE_METHODS:
+        state: AppState | None = getattr(scope["app"].state, "planwave", None)
+        may_change = scope["type"] == "http" and scope["method"] not in _SAFE_METHODS
+        if may_change and state is not None and scope["path"] != _MCP:
             try:
-                app_state(HTTPConnection(scope)).service.executions.driver.require_store()
+                state.service.executions.driver.require_store()
             except StoreError as error:
-                if scope["path"] != _MCP:
-                    return problem_response(error)(scope, receive, send)
+                return problem_response(error)(scope, receive, send)
         return self._app(scope, receive, send)

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import pytest
 
 import planwave
-from planwave.errors import NotFound, PlanwaveError
+from planwave.errors import NotFound, PlanwaveError, ShuttingDown
 from planwave.events import Event
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue
 from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.service.carriers.carrier import CarrierUnavailable, Rest
+from planwave.service.chats import reply_runs
+from planwave.service.chats.chat_documents import UserContent
 from planwave.service.executions import carried as carried_module
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.service import Service
@@ -377,6 +379,50 @@ async def test_plans_are_approved_and_edited_executions_retried_and_deleted(
         await fleet.api.maintenance.delete_execution(again)
         with pytest.raises(NotFound):
             await api.get(again)
+
+
+async def test_the_open_requests_of_all_are_counted_by_each(open_fleet: OpenFleet) -> None:
+    async with open_fleet() as fleet:
+        request = await fleet.asked(await fleet.execute())
+        for service in fleet.by_name.values():
+            found = (await service.backlog()).requests
+            assert [each.request_id for each in found] == [request]
+
+
+async def test_a_reply_that_was_stored_and_never_started_is_started_by_who_leads_alone(
+    open_fleet: OpenFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_runs, "RECOVER_S", 0.1)
+    document = {
+        "nodes": [
+            {"id": "talk", "type": "chat_start", "data": {}},
+            {"id": "say", "type": "text", "data": {"text": "Hello"}},
+        ],
+        "edges": [{"source": "talk", "target": "say", "data": {"channel": "flow"}}],
+    }
+    async with open_fleet() as fleet:
+        chats = fleet.api.chats
+        flow = await fleet.api.flows.create("talk", graph=document)
+        chat = (await chats.create(plan_id=flow.plan_id)).record.chat_id
+        with monkeypatch.context() as ending:
+
+            async def goes_down(*_: object, **__: object) -> None:
+                raise ShuttingDown
+
+            ending.setattr(fleet.api.executions, "execute", goes_down)
+            with pytest.raises(ShuttingDown):
+                await chats.send(chat, UserContent("Hello"))
+        store = fleet.api._store
+        (reply,) = await store.chats.open_messages()
+        for service in fleet.by_name.values():
+            await service.recover()
+        assert await store.execution(str(reply.execution_id)) is None, "nobody leads here"
+        async with fleet.by_name["worker-0"].chats.recovering():
+            await until_async(lambda: _has_ended(fleet, chat, reply.message_id))
+
+
+async def _has_ended(fleet: Fleet, chat: str, message: str) -> bool:
+    return (await fleet.api.chats.message(chat, message)).status == "completed"
 
 
 class Needy:

@@ -82,8 +82,14 @@ export function useCheck(graph: GraphDocument | null) {
     queryFn: ({ signal }) => call("checkGraph", { body: { graph: graph ?? {} }, signal }),
     enabled: graph !== null,
     placeholderData: (previous) => previous,
+    // Data that are selected share what is the same with the check before: of another graph, too.
+    select: asItIs,
     gcTime: 30_000,
   });
+}
+
+function asItIs<Data>(data: Data): Data {
+  return data;
 }
 
 // -- executions -------------------------------------------------------------------------------------

@@ -1,15 +1,13 @@
 import {
   type Connection,
   ConnectionMode,
-  type Edge,
+  type EdgeChange,
   type EdgeProps,
   Handle,
-  type Node,
   type NodeChange,
   type NodeHandle,
   type NodeProps,
   type OnConnectEnd,
-  Position,
   ReactFlow,
   ReactFlowProvider,
   SelectionMode,
@@ -25,16 +23,20 @@ import {
   useRef,
   useState,
 } from "react";
+import {
+  type CanvasEdge,
+  type CanvasStep,
+  type StepNodeType,
+  toLines,
+  toNodes,
+} from "./flowElements";
 import { stepKeys } from "./keyboard";
 import styles from "./LaneCanvas.module.css";
 import { LaneOverlay } from "./LaneOverlay";
 import {
   aroundPath,
-  CARD_HEIGHT,
   edgePath,
   type Lane,
-  type Layout,
-  type LayoutNode,
   type LayoutSizes,
   layoutLanes,
   linkPath,
@@ -43,22 +45,6 @@ import {
 import { MOST_STEPS_WHOLE, useCanvasView } from "./useCanvasView";
 import { type EdgeStatus, WaveEdge } from "./WaveEdge";
 import { ZoomTools } from "./ZoomTools";
-
-export type CanvasStep = LayoutNode & {
-  /** Where edges meet the card; without them, in the middle of its sides. */
-  handles?: NodeHandle[];
-};
-export type CanvasEdge = {
-  id: string;
-  source: string;
-  target: string;
-  isLink: boolean;
-  /** The handles of its ends, where cards name theirs. */
-  sourceHandle?: string;
-  targetHandle?: string;
-  /** Of a link, that of its socket. */
-  colour?: string | undefined;
-};
 
 /** How much a card shows: a box in a view from far away, words, or its buttons too. */
 export type CardDetail = "box" | "words" | "full";
@@ -136,10 +122,12 @@ function Canvas(props: LaneCanvasProps & { sizes: LayoutSizes }) {
   const [dragged, setDragged] = useState<ReadonlyMap<string, Point>>(new Map());
   // Only what can be changed is marked by xyflow; cards draw their own selection.
   const marked = editing ? selection : NOTHING;
-  const nodes = useMemo(
-    () => toNodes(steps, { edges, layout, sizes, dragged, marked }),
-    [steps, edges, layout, sizes, dragged, marked],
-  );
+  const known = useRef<ReadonlyMap<string, StepNodeType>>(new Map());
+  const nodes = useMemo(() => {
+    const made = toNodes(steps, { edges, layout, sizes, dragged, marked }, known.current);
+    known.current = new Map(made.map((node) => [node.id, node]));
+    return made;
+  }, [steps, edges, layout, sizes, dragged, marked]);
   const lines = useMemo(() => toLines(edges, marked), [edges, marked]);
   const area = useRef<HTMLDivElement>(null);
   const view = useCanvasView({
@@ -161,6 +149,12 @@ function Canvas(props: LaneCanvasProps & { sizes: LayoutSizes }) {
     if (moves.length > 0) setDragged(isDone ? new Map() : places);
     applySelection(changes, selection, onSelect);
   };
+  const handlers = useSteady({
+    onNodesChange,
+    onEdgesChange: (changes: EdgeChange[]) => applySelection(changes, selection, onSelect),
+    onConnect: (connection: Connection) => editing?.onConnect(connection),
+    onConnectEnd: (...given: Parameters<OnConnectEnd>) => editing?.onConnectEnd(...given),
+  });
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset would be announced as a form
     <div
@@ -178,12 +172,7 @@ function Canvas(props: LaneCanvasProps & { sizes: LayoutSizes }) {
         edges={lines}
         nodeTypes={NODE_TYPES}
         edgeTypes={EDGE_TYPES}
-        {...(editing && {
-          onNodesChange,
-          onEdgesChange: (changes) => applySelection(changes, selection, onSelect),
-          onConnect: editing.onConnect,
-          onConnectEnd: editing.onConnectEnd,
-        })}
+        {...(editing && handlers)}
         nodesDraggable={editing !== undefined}
         nodesConnectable={editing !== undefined}
         elementsSelectable={editing !== undefined}
@@ -220,73 +209,18 @@ function Canvas(props: LaneCanvasProps & { sizes: LayoutSizes }) {
   );
 }
 
-type NodeParts = {
-  edges: readonly CanvasEdge[];
-  layout: Layout;
-  sizes: LayoutSizes;
-  dragged: ReadonlyMap<string, Point>;
-  marked: ReadonlySet<string>;
-};
+type Handlers = Record<string, (...given: never[]) => void>;
 
-type StepNodeType = Node<{ handles: NodeHandle[] }, "step">;
-
-function toNodes(
-  steps: readonly CanvasStep[],
-  { edges, layout, sizes, dragged, marked }: NodeParts,
-): StepNodeType[] {
-  const linked = new Set(
-    edges.flatMap(({ isLink, source, target }) => (isLink ? [source, target] : [])),
-  );
-  return steps.map(({ id, height, ...own }) => {
-    const handles = own.handles ?? handlesOfSides(sizes.cardWidth, height, linked.has(id));
-    return {
-      id,
-      type: "step",
-      position: dragged.get(id) ?? layout.positions.get(id) ?? { x: 0, y: 0 },
-      width: sizes.cardWidth,
-      height,
-      // Cards out of sight are never drawn, so never measured; the view is fitted to all, and edges
-      // lead to them.
-      measured: { width: sizes.cardWidth, height },
-      handles,
-      // xyflow lets clicks through elements that it can neither select nor drag.
-      style: { pointerEvents: "all" },
-      selected: marked.has(id),
-      data: { handles },
-    };
+/** Returns handlers that are the same in every render and call the newest ones: xyflow tells all its nodes and edges
+ * when it is given another handler. */
+function useSteady<Given extends Handlers>(handlers: Given): Given {
+  const latest = useRef(handlers);
+  latest.current = handlers;
+  const [steady] = useState(() => {
+    const call = (name: string) => [name, (...given: never[]) => latest.current[name]?.(...given)];
+    return Object.fromEntries(Object.keys(handlers).map(call)) as Given;
   });
-}
-
-/** Edges meet a card at the middle of its three lines, also where more is shown below; links at its
- * top and bottom. */
-function handlesOfSides(width: number, height: number, isLinked: boolean): NodeHandle[] {
-  const size = { width: 0, height: 0 };
-  const [middle, y] = [width / 2, CARD_HEIGHT / 2];
-  const sides: NodeHandle[] = [
-    { id: "flow", type: "target", position: Position.Left, x: 0, y, ...size },
-    { id: "flow", type: "source", position: Position.Right, x: width, y, ...size },
-  ];
-  if (!isLinked) return sides;
-  return [
-    ...sides,
-    { id: "link", type: "source", position: Position.Top, x: middle, y: 0, ...size },
-    { id: "link", type: "target", position: Position.Bottom, x: middle, y: height, ...size },
-  ];
-}
-
-function toLines(edges: readonly CanvasEdge[], marked: ReadonlySet<string>): Edge[] {
-  return edges.map(({ id, source, target, isLink, colour, sourceHandle, targetHandle }) => ({
-    id,
-    source,
-    target,
-    type: "wave",
-    sourceHandle: sourceHandle ?? (isLink ? "link" : "flow"),
-    targetHandle: targetHandle ?? (isLink ? "link" : "flow"),
-    selected: marked.has(id),
-    // The cards say what they depend on; by default its label has ids.
-    ariaLabel: "",
-    data: { isLink, colour },
-  }));
+  return steady;
 }
 
 type SelectChange = { type: string; id?: string; selected?: boolean };

@@ -1,5 +1,5 @@
 import type { DocumentResponse, EdgeDocument, GraphDocument } from "@/api/types";
-import type { CanvasEdge, CanvasStep } from "@/canvas/LaneCanvas";
+import type { CanvasEdge, CanvasStep } from "@/canvas/flowElements";
 import type { EdgeStatus } from "@/canvas/WaveEdge";
 import { writeJson } from "@/json";
 import type { Pair, StepPair } from "@/screens/compare/comparison";

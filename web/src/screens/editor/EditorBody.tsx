@@ -1,4 +1,4 @@
-import { useMemo, useRef, useState } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { useStore } from "zustand";
 import { useNodeTypes } from "@/api/queries";
@@ -42,10 +42,13 @@ export function EditorBody({ store, view, onEnter, onRename, check, comparison }
   const commands = useEditorCommands(store, onEnter, portsOf);
   const [selected] = graph.nodes.filter((node) => selection.has(node.id));
   const panel = useRef<HTMLElement>(null);
-  const open = (id: string) => {
-    flushSync(() => store.select([id]));
-    panel.current?.focus();
-  };
+  const open = useCallback(
+    (id: string) => {
+      flushSync(() => store.select([id]));
+      panel.current?.focus();
+    },
+    [store],
+  );
   const close = () => {
     const id = selected?.id ?? "";
     // Before the next key: a focus set later would close the list of types that N has opened.
@@ -174,18 +177,29 @@ function useMarks(
   before: readonly NodeDocument[],
   check: CheckResponse | undefined,
 ) {
+  const old = useMemo(() => new Map(before.map((node) => [node.id, textOf(node)])), [before]);
   return useMemo(() => {
-    const text = (node: NodeDocument) => writeJson({ ...node, ui: null });
-    const old = new Map(before.map((node) => [node.id, text(node)]));
-    const now = new Map(graph.nodes.map((node) => [node.id, text(node)]));
+    const now = new Map(graph.nodes.map((node) => [node.id, node]));
     const worst = new Map<string, "error" | "warning">();
     for (const { node, severity } of check?.diagnostics ?? []) {
       if (node && severity !== "info" && worst.get(node) !== "error") worst.set(node, severity);
     }
     const changeOf = (id: string) => {
-      if (old.size === 0 || old.get(id) === now.get(id)) return null;
+      const node = now.get(id);
+      if (old.size === 0 || (node && old.get(id) === textOf(node))) return null;
       return old.has(id) ? "changed" : "added";
     };
     return (id: string): NodeMarks => ({ change: changeOf(id), problem: worst.get(id) ?? null });
-  }, [graph, before, check]);
+  }, [graph, old, check]);
+}
+
+const TEXTS = new WeakMap<NodeDocument, string>();
+
+/** Returns what decides whether a node has changed, as text: not where it stands. */
+function textOf(node: NodeDocument): string {
+  const known = TEXTS.get(node);
+  if (known !== undefined) return known;
+  const text = writeJson({ ...node, ui: null });
+  TEXTS.set(node, text);
+  return text;
 }

@@ -1,18 +1,29 @@
-import { Background, type Connection, MiniMap, type OnConnectEnd } from "@xyflow/react";
-import { useCallback, useMemo } from "react";
-import type { EdgeDocument, GraphDocument } from "@/api/types";
+import {
+  Background,
+  type Connection,
+  MiniMap,
+  type NodeHandle,
+  type OnConnectEnd,
+} from "@xyflow/react";
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useStore } from "zustand";
+import { createStore, type StoreApi } from "zustand/vanilla";
+import type { EdgeDocument, GraphDocument, NodePortsResponse } from "@/api/types";
 import { cardText } from "@/canvas/cardText";
-import { type CanvasEdge, type CanvasStep, type CardDetail, LaneCanvas } from "@/canvas/LaneCanvas";
+import type { CanvasEdge, CanvasStep } from "@/canvas/flowElements";
+import { type CardDetail, LaneCanvas } from "@/canvas/LaneCanvas";
 import type { Point } from "@/canvas/layout";
 import { plannedNodes } from "@/canvas/planLayout";
 import type { EdgeStatus } from "@/canvas/WaveEdge";
 import { showToast } from "@/ui/toasts";
+import { useSameList } from "@/ui/useSameList";
 import type { DroppedWire } from "./AddStep";
 import { EditorNode, type EditorNodeProps } from "./EditorNode";
 import styles from "./EditorScreen.module.css";
 import { connect, moveNodes, positionOf, refusalOf } from "./graphEdits";
 import { PortLegend } from "./PortLegend";
 import {
+  type DrawnPorts,
   drawnPorts,
   edgeHandle,
   findPort,
@@ -46,36 +57,27 @@ type EditorCanvasProps = {
   onDrop: (dropped: DroppedWire) => void;
 };
 
-type NodeView = Pick<
-  EditorNodeProps,
-  "node" | "ports" | "text" | "wired" | "colourOf" | "change" | "problem"
->;
+type NodeView = CardShape &
+  Pick<EditorNodeProps, "node" | "ports" | "text" | "wired" | "colourOf" | "change" | "problem">;
 
 /** The steps of a plan in lanes, to be moved, wired and removed. */
 export function EditorCanvas(props: EditorCanvasProps) {
   const { graph, selection, onSelect, onOpen, onChange, linkColourOf } = props;
   const views = useNodeViews(props);
-  const steps = useMemo(() => toSteps(graph, views), [graph, views]);
-  const edges = useMemo(() => toEdges(graph, linkColourOf), [graph, linkColourOf]);
+  // A key in a form changes the graph, but mostly neither steps nor edges as they are laid out.
+  const placed = useSameList(toPlaced(graph, views), isSamePlace);
+  const { edges: wired } = graph;
+  const steps = useMemo(() => toSteps(placed, wired), [placed, wired]);
+  const wires = useMemo(() => toEdges(wired, linkColourOf), [wired, linkColourOf]);
+  const edges = useSameList(wires, isSameEdge);
   const tabStop = (graph.nodes.find(({ id }) => selection.has(id)) ?? graph.nodes[0])?.id;
   const select = useCallback((id: string) => onSelect([id]), [onSelect]);
+  const cards = useCards({ views, selection, tabStop });
   const renderStep = useCallback(
-    (id: string, detail: CardDetail) => {
-      const view = views.get(id);
-      return (
-        view && (
-          <EditorNode
-            {...view}
-            isBox={detail === "box"}
-            isSelected={selection.has(id)}
-            isTabStop={id === tabStop}
-            onSelect={select}
-            onOpen={onOpen}
-          />
-        )
-      );
-    },
-    [views, selection, tabStop, select, onOpen],
+    (id: string, detail: CardDetail) => (
+      <Card id={id} isBox={detail === "box"} cards={cards} onSelect={select} onOpen={onOpen} />
+    ),
+    [cards, select, onOpen],
   );
   return (
     <LaneCanvas
@@ -111,53 +113,160 @@ export function EditorCanvas(props: EditorCanvasProps) {
   );
 }
 
+type Cards = {
+  views: ReadonlyMap<string, NodeView>;
+  selection: ReadonlySet<string>;
+  /** The step that Tab leads to. */
+  tabStop: string | undefined;
+};
+
+/** Keeps what the cards show in a store of their own: each is drawn anew when that changes for itself. */
+function useCards(state: Cards): StoreApi<Cards> {
+  const [cards] = useState(() => createStore<Cards>(() => state));
+  const { views, selection, tabStop } = state;
+  useLayoutEffect(
+    () => cards.setState({ views, selection, tabStop }),
+    [cards, views, selection, tabStop],
+  );
+  return cards;
+}
+
+type CardProps = Pick<EditorNodeProps, "isBox" | "onSelect" | "onOpen"> & {
+  id: string;
+  cards: StoreApi<Cards>;
+};
+
+function Card({ id, cards, ...own }: CardProps) {
+  const view = useStore(cards, ({ views }) => views.get(id));
+  const isSelected = useStore(cards, ({ selection }) => selection.has(id));
+  const isTabStop = useStore(cards, ({ tabStop }) => tabStop === id);
+  if (!view) return null;
+  const { node, ports, text, wired, colourOf, change, problem } = view;
+  return (
+    <EditorNode
+      {...{ node, ports, text, wired, colourOf, change, problem, isSelected, isTabStop, ...own }}
+    />
+  );
+}
+
 /** No run has touched an edge of a plan. */
 function usePlanned(): EdgeStatus {
   return "plan";
 }
 
+/** What each card shows. A card that shows the same keeps its view, so that a key in the form of one step draws
+ * one card anew. */
 function useNodeViews({ graph, portsOf, colourOf, marksOf }: EditorCanvasProps) {
+  const shapes = useRef(new Map<string, CardShape>());
+  const known = useRef(new Map<string, NodeView>());
   return useMemo(() => {
-    const taken = new Map<string, Set<string>>();
-    const given = new Map<string, Set<string>>();
-    for (const edge of graph.edges) {
-      handlesOf(given, edge.source).add(edgeHandle(edge, "source"));
-      handlesOf(taken, edge.target).add(edgeHandle(edge, "target"));
+    const wires = wiresOf(graph);
+    const [kept, views] = [new Map<string, CardShape>(), new Map<string, NodeView>()];
+    for (const node of graph.nodes) {
+      const text = cardText(node);
+      const shape = shapeOf(
+        portsOf(node),
+        wires.get(node.id),
+        text !== "",
+        shapes.current.get(node.id),
+      );
+      const view = { node, text, colourOf, ...shape, ...marksOf(node.id) };
+      const before = known.current.get(node.id);
+      kept.set(node.id, shape);
+      views.set(node.id, before && isSameView(before, view) ? before : view);
     }
-    return new Map(
-      graph.nodes.map((node): [string, NodeView] => {
-        const [inputs, outputs] = [handlesOf(taken, node.id), handlesOf(given, node.id)];
-        const handles = new Set([...inputs, ...outputs]);
-        const ports = drawnPorts(withWiredPorts(portsOf(node), inputs, outputs), handles);
-        const text = cardText(node);
-        return [node.id, { node, ports, text, wired: handles, colourOf, ...marksOf(node.id) }];
-      }),
-    );
+    shapes.current = kept;
+    known.current = views;
+    return views;
   }, [graph, portsOf, colourOf, marksOf]);
 }
 
-function handlesOf(wired: Map<string, Set<string>>, id: string): Set<string> {
-  const handles = wired.get(id) ?? new Set<string>();
-  wired.set(id, handles);
-  return handles;
+/** The ports of a card, where edges meet it, and its height; and what these were made of. */
+type CardShape = {
+  given: NodePortsResponse;
+  wires: string;
+  hasText: boolean;
+  ports: DrawnPorts;
+  wired: ReadonlySet<string>;
+  handles: NodeHandle[];
+  height: number;
+};
+type Wires = { inputs: Set<string>; outputs: Set<string> };
+
+const NO_WIRES: Wires = { inputs: new Set(), outputs: new Set() };
+
+function wiresOf({ edges }: GraphDocument): Map<string, Wires> {
+  const wires = new Map<string, Wires>();
+  const of = (id: string) => {
+    const found = wires.get(id) ?? { inputs: new Set(), outputs: new Set() };
+    wires.set(id, found);
+    return found;
+  };
+  for (const edge of edges) {
+    of(edge.source).outputs.add(edgeHandle(edge, "source"));
+    of(edge.target).inputs.add(edgeHandle(edge, "target"));
+  }
+  return wires;
 }
 
-/** By waves, but for the steps that a person has put elsewhere. */
-function toSteps(graph: GraphDocument, views: ReadonlyMap<string, NodeView>): CanvasStep[] {
-  const heightOf = (id: string) => {
-    const view = views.get(id);
-    return view ? nodeHeight(view.ports, view.text !== "") : 0;
-  };
-  const places = new Map(graph.nodes.map((node) => [node.id, positionOf(node) ?? undefined]));
-  return plannedNodes(graph, heightOf).map((step) => {
-    const view = views.get(step.id);
-    const handles = view && nodeHandles(view.ports, view.text !== "");
-    return { ...step, place: places.get(step.id), ...(handles && { handles }) };
+function shapeOf(
+  given: NodePortsResponse,
+  { inputs, outputs }: Wires = NO_WIRES,
+  hasText: boolean,
+  before: CardShape | undefined,
+): CardShape {
+  const wires = [...inputs, "", ...outputs].join(" ");
+  const isSame = before?.given === given && before.wires === wires && before.hasText === hasText;
+  if (isSame) return before;
+  const wired = new Set([...inputs, ...outputs]);
+  const ports = drawnPorts(withWiredPorts(given, inputs, outputs), wired);
+  const handles = nodeHandles(ports, hasText);
+  return { given, wires, hasText, ports, wired, handles, height: nodeHeight(ports, hasText) };
+}
+
+function isSameView(a: NodeView, b: NodeView): boolean {
+  return (
+    a.node === b.node &&
+    a.handles === b.handles &&
+    a.colourOf === b.colourOf &&
+    a.change === b.change &&
+    a.problem === b.problem
+  );
+}
+
+/** Where a person has put a step, its height, and where edges meet it. */
+type PlacedStep = Pick<CanvasStep, "id" | "height" | "handles" | "place">;
+
+function toPlaced(graph: GraphDocument, views: ReadonlyMap<string, NodeView>): PlacedStep[] {
+  return graph.nodes.map((node) => {
+    const { height = 0, handles } = views.get(node.id) ?? {};
+    const place = positionOf(node) ?? undefined;
+    return { id: node.id, height, place, ...(handles && { handles }) };
   });
 }
 
-function toEdges(graph: GraphDocument, colourOf: EditorCanvasProps["linkColourOf"]): CanvasEdge[] {
-  return graph.edges.map((edge, index) => ({
+function isSamePlace(a: PlacedStep, b: PlacedStep): boolean {
+  return (
+    a.id === b.id &&
+    a.height === b.height &&
+    a.handles === b.handles &&
+    a.place?.x === b.place?.x &&
+    a.place?.y === b.place?.y
+  );
+}
+
+/** By waves, but for the steps that a person has put elsewhere. */
+function toSteps(placed: readonly PlacedStep[], edges: readonly EdgeDocument[]): CanvasStep[] {
+  const nodes = placed.map(({ id }) => ({ id, type: "" }));
+  const waves = plannedNodes({ nodes, edges: [...edges] }, () => 0);
+  return placed.map((step, index) => ({ ...step, wave: waves[index]?.wave ?? null }));
+}
+
+function toEdges(
+  edges: readonly EdgeDocument[],
+  colourOf: EditorCanvasProps["linkColourOf"],
+): CanvasEdge[] {
+  return edges.map((edge, index) => ({
     id: edge.id ?? `edge ${index}`,
     source: edge.source,
     target: edge.target,
@@ -166,6 +275,10 @@ function toEdges(graph: GraphDocument, colourOf: EditorCanvasProps["linkColourOf
     isLink: edge.data.channel === "link",
     colour: colourOf(edge),
   }));
+}
+
+function isSameEdge(a: CanvasEdge, b: CanvasEdge): boolean {
+  return (Object.keys(a) as (keyof CanvasEdge)[]).every((key) => a[key] === b[key]);
 }
 
 /** Wires are drawn from port to port; one that cannot be says why. */

@@ -83,7 +83,7 @@ function Lost({ lost, onClose }: { lost: readonly string[]; onClose: () => void 
  * there are, if any: "2 errors"; a draft has some wherever it is run. */
 export function useGraphCheck(store: EditorStore) {
   const graph = useStore(store, ({ content }) => content.graph);
-  const check = useCheck(useDebounced(useGraphToCheck(graph), CHECK_DELAY_MS)).data;
+  const check = useCheck(useGraphToCheck(useDebounced(graph, CHECK_DELAY_MS))).data;
   const errors = check?.diagnostics.filter((each) => each.severity === "error").length ?? 0;
   const isDraft = check?.diagnostics.some(makesDraft) ?? false;
   return { check, isDraft, errors: errors > 0 ? formatAmount(errors, "error") : undefined };

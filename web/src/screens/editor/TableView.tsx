@@ -1,7 +1,10 @@
+import { Fragment, useMemo } from "react";
 import type { DiagnosticResponse, GraphDocument, NodeDocument } from "@/api/types";
+import { groupBy } from "@/canvas/grouping";
 import { IconButton } from "@/ui/IconButton";
 import { Status } from "@/ui/Status";
-import { Row, Table } from "@/ui/Table";
+import { Row, RowGap, Table } from "@/ui/Table";
+import { useVirtualRows } from "@/ui/useVirtualRows";
 import styles from "./TableView.module.css";
 
 type TableViewProps = {
@@ -20,34 +23,59 @@ const COLUMNS = [
   { label: "Remove", width: "56px", hiddenLabel: true },
 ] as const;
 
+/** Of a row, in px: `--row-h`. */
+const ROW_HEIGHT = 44;
+
 /** Every step as a row: the whole editor without a mouse, together with the step's panel. */
-export function TableView(props: TableViewProps) {
+export function TableView({ graph, diagnostics, selection, onOpen, onRemove }: TableViewProps) {
+  const { nodes } = graph;
+  const { list, rows, rest } = useVirtualRows<HTMLTableSectionElement>(nodes.length, ROW_HEIGHT);
+  const before = useMemo(() => namesBefore(graph), [graph]);
   return (
     <div className={styles.table}>
-      <Table label="Steps of the plan" columns={COLUMNS}>
-        {props.graph.nodes.map((node) => (
-          <Row key={node.id} chosen={props.selection.has(node.id)}>
-            <Cells node={node} {...props} />
-          </Row>
-        ))}
+      <Table label="Steps of the plan" columns={COLUMNS} rowCount={nodes.length} bodyRef={list}>
+        {rows.map(({ index, gap }) => {
+          const node = nodes[index];
+          if (!node) return null;
+          const isSelected = selection.has(node.id);
+          return (
+            <Fragment key={node.id}>
+              <RowGap height={gap} />
+              <Row chosen={isSelected} index={index}>
+                <Cells
+                  {...{ node, isSelected, onOpen, onRemove }}
+                  after={before.get(node.id)?.join(", ") ?? ""}
+                  found={diagnostics.filter((each) => each.node === node.id)}
+                />
+              </Row>
+            </Fragment>
+          );
+        })}
+        <RowGap height={rest} />
       </Table>
     </div>
   );
 }
 
-function Cells({
-  node,
-  graph,
-  diagnostics,
-  selection,
-  onOpen,
-  onRemove,
-}: TableViewProps & { node: NodeDocument }) {
-  const found = diagnostics.filter((each) => each.node === node.id);
+/** Returns the names of the steps that each step depends on. */
+function namesBefore({ nodes, edges }: GraphDocument): ReadonlyMap<string, string[]> {
+  const names = new Map(nodes.map((node) => [node.id, node.name || node.id]));
+  return groupBy(
+    edges,
+    (edge) => edge.target,
+    (edge) => names.get(edge.source) ?? edge.source,
+  );
+}
+
+type CellsProps = Pick<TableViewProps, "onOpen" | "onRemove"> & {
+  node: NodeDocument;
+  isSelected: boolean;
+  after: string;
+  found: readonly DiagnosticResponse[];
+};
+
+function Cells({ node, isSelected, after, found, onOpen, onRemove }: CellsProps) {
   const errors = found.filter((each) => each.severity === "error").length;
-  const sources = graph.edges.filter((edge) => edge.target === node.id).map((edge) => edge.source);
-  const name = (id: string) => graph.nodes.find((each) => each.id === id)?.name || id;
-  const after = sources.map(name).join(", ");
   return (
     <>
       <td>
@@ -55,7 +83,7 @@ function Cells({
           type="button"
           className={styles.name}
           title={node.name || node.id}
-          aria-pressed={selection.has(node.id)}
+          aria-pressed={isSelected}
           data-step={node.id}
           onClick={() => onOpen(node.id)}
         >

@@ -127,3 +127,16 @@ test("a request that changed the whole plan can be undone", () => {
   expect(ids(store)).toEqual(["a", "b"]);
   expect(store.unsaved()).toEqual([{ op: "add_node", node: node("a") }]);
 });
+
+test("what is saved keeps the nodes that are the same: their cards are not drawn anew", () => {
+  const { store, type } = editor();
+  type("mine");
+  const [a, b] = store.getState().content.graph.nodes;
+  const sent = store.getState().content;
+  const answer = structuredClone({ ...PLAN, graph: sent.graph, hash: "h2", revision: 2 });
+  store.accept(answer, sent);
+  const { content, saved } = store.getState();
+  expect(content.graph.nodes[0]).toBe(a);
+  expect(content.graph.nodes[1]).toBe(b);
+  expect([saved.hash, store.unsaved()]).toEqual(["h2", []]);
+});

@@ -1,3 +1,4 @@
+import { replaceEqualDeep } from "@tanstack/react-query";
 import { createStore } from "zustand/vanilla";
 import type { GraphDocument, SuggestionResponse } from "@/api/types";
 import { merge } from "./merge";
@@ -85,8 +86,9 @@ export function createEditorStore(plan: SavedPlan) {
     accept: (plan: SavedPlan, sent: PlanContent) => {
       const { content, saved } = getState();
       const later = operationsBetween(sent, content);
-      const accepted = applyOperations(contentOf(plan), later).content;
-      setState({ saved: plan, content: withImport(accepted, content, saved) });
+      const known = withKnown(plan, content);
+      const accepted = applyOperations(contentOf(known), later).content;
+      setState({ saved: known, content: withImport(accepted, content, saved) });
     },
     /** Somebody else has changed the plan: own unsaved changes are put on top of theirs. */
     rebase: (plan: SavedPlan) => {
@@ -108,6 +110,11 @@ export function createEditorStore(plan: SavedPlan) {
     },
     forgetLost: () => setState({ lost: [] }),
   };
+}
+
+/** Returns a plan with the nodes and edges that are here already: what is the same is not drawn anew. */
+function withKnown(plan: SavedPlan, { graph }: PlanContent): SavedPlan {
+  return { ...plan, graph: replaceEqualDeep(graph, plan.graph) };
 }
 
 function withLast(history: readonly PlanContent[], content: PlanContent): PlanContent[] {

@@ -46,6 +46,7 @@ function nodeOperations(before: GraphDocument, after: GraphDocument): PlanOperat
     ...removed.map(({ id }) => ({ op: "remove_node", id }) as const),
     ...after.nodes.flatMap((node): PlanOperation[] => {
       const known = old.get(node.id);
+      if (known === node) return [];
       if (!known) return [{ op: "add_node", node }];
       const set = mergePatch(known, node);
       return Object.keys(set).length > 0 ? [{ op: "update_node", id: node.id, set }] : [];
@@ -55,6 +56,7 @@ function nodeOperations(before: GraphDocument, after: GraphDocument): PlanOperat
 
 /** Edges of a removed node go with it. A changed edge is removed and added. */
 function edgeOperations(before: GraphDocument, after: GraphDocument): PlanOperation[] {
+  if (before.edges === after.edges && before.nodes.length === after.nodes.length) return [];
   const nodes = new Set(after.nodes.map((node) => node.id));
   const text = (edge: EdgeDocument) => writeJson(edge);
   const old = new Set(before.edges.map(text));

@@ -117,7 +117,6 @@ def _service_dependencies(settings: Settings, drives: bool) -> ServiceDependenci
         providers_fetch_images=settings.providers_fetch_images, approved_tools=store.approved_tools,
         recorder=lending, secrets=secrets, redactor=redactor, memory=ChatMemory(store), now=store.now,
     )  # fmt: skip
-
     return ServiceDependencies(
         store=store,
         catalogue=catalogue,
@@ -142,6 +141,7 @@ def _service_dependencies(settings: Settings, drives: bool) -> ServiceDependenci
         audit=open_audit_log(settings, store.now),
         capabilities=capabilities,
         spend_warn_usd=settings.spend_warn_usd_per_day,
+        public_url=settings.public_url,
     )
 
 

@@ -16,7 +16,9 @@ from typing import Any, Final, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict
 
-PrincipalKind = Literal["operator", "session", "token", "trigger", "chat", "local", "library"]
+PrincipalKind = Literal[
+    "operator", "session", "token", "trigger", "chat", "local", "library", "link"
+]
 KINDS: Final[tuple[PrincipalKind, ...]] = get_args(PrincipalKind)
 _OPERATOR_ACCOUNT: Final = "operator"
 
@@ -27,13 +29,13 @@ class PrincipalDocument(TypedDict):
     kind: PrincipalKind
     """`operator`: with the service's token; `session`: a browser that logged in with it; `token`: an
     access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no
-    token; `library`: a Python program."""
+    token; `library`: a Python program; `link`: whoever has a link that answers a request."""
     id: NotRequired[str]
-    """Of the session, token, trigger or chat; left out where there is none."""
+    """Of the session, token, trigger, chat or link; left out where there is none."""
     name: NotRequired[str]
-    """The name of a token, the kind of a trigger."""
+    """The name of a token, the kind of a trigger, the target of the notification that had the link."""
     by: NotRequired[PrincipalDocument]
-    """Who set up the trigger or the chat."""
+    """Who set up the trigger or the chat, or created the link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,10 @@ class Principal:
         kind: ``operator``: the bearer of the service's token; ``session``: a browser that logged in
             with it; ``token``: an access token; ``trigger``: a webhook, schedule or stream;
             ``chat``: a reply in a chat; ``local``: the command line, or a client of a service
-            without a token; ``library``: a Python program.
-        id: The id of the session, token, trigger or chat.
-        name: The name of a token, the kind of a trigger.
-        by: The principal that set up the trigger or the chat.
+            without a token; ``library``: a Python program; ``link``: the bearer of a link.
+        id: The id of the session, token, trigger, chat or link.
+        name: The name of a token, the kind of a trigger, the target of the notification that had the link.
+        by: The principal that set up the trigger or the chat, or created the link.
     """
 
     kind: PrincipalKind
@@ -59,7 +61,7 @@ class Principal:
     def account(self) -> str:
         """Identifies whose rates, quotas and share of the service the principal uses.
 
-        A trigger or a chat uses those of the principal that set it up. Whatever has no access token
+        A trigger, a chat or a link uses those of the principal that set it up. Whatever has no access token
         is the operator's.
         """
         if self.by is not None:
@@ -113,6 +115,10 @@ class Principal:
                 return "local user"
             case "library":
                 return "Python program"
+            case "link":
+                if self.by is not None:
+                    return f"link of {self.by}"
+                return f"link sent to {self.name!r}" if self.name else "link"
 
 
 def principal_json(principal: Principal | None) -> PrincipalDocument | None:

@@ -23,7 +23,7 @@ _SERVICE: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:(?P<port>\d{1,5})
 _MAX_PORT: Final = 65_535
 _STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
-_SERVICE_PATHS: Final = ("/api/", "/v1/", "/hooks/", "/ws/", "/assets/")
+_SERVICE_PATHS: Final = ("/api/", "/v1/", "/hooks/", "/links/", "/ws/", "/assets/")
 """Beginnings of addresses of the service itself, which a path prefix would be mistaken for."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOADER_VARIABLES: Final = frozenset(
@@ -276,6 +276,20 @@ def parse_root_path(written: str) -> str:
                 f"addresses of the service itself begin with {own}; choose another prefix"
             )
     return path
+
+
+def parse_public_url(written: str) -> str:
+    """Return the address of a service, without a slash at its end.
+
+    Raises:
+        ValueError: It is none of http or https, or has more than a host, a port and a path.
+    """
+    url = written.strip().rstrip("/")
+    parts = urlsplit(url)
+    has_more = parts.query or parts.fragment or "@" in parts.netloc
+    if parts.scheme not in ("http", "https") or not parts.hostname or has_more or " " in url:
+        raise ValueError("write an address such as https://planwave.example.com")
+    return url
 
 
 def check_database_url(url: str) -> None:

@@ -36,6 +36,7 @@ from planwave.setting_tables import (
     TemporalSettings,
     database_name,
     parse_database_url,
+    parse_public_url,
     parse_root_path,
     parse_service,
     parse_trace_url,
@@ -185,11 +186,14 @@ class Limits(EnvFirstSettings):
     """One attempt to send a notification."""
     notification_bytes: int = Field(default=256 * 1024, ge=0, le=4 * 1024 * 1024)
     """The results in a notification, as JSON; larger ones are left out."""
+    links: int = Field(default=20, ge=0, le=1_000)
+    """Links to one execution that people created and that still open something."""
+    answer_link_hours: float = Field(default=24, gt=0, le=168)
+    """How long a link answers a request at most; never after the deadline of the request."""
     dead_letter_days: Annotated[float, _HIGHER] = Field(default=30, gt=0, le=3_650)
     """How long undelivered notifications are listed."""
     heavy_responses: int = Field(default=4, ge=1, le=64)
-    """Documents, results, lists and other large responses to one access token at once; more wait for
-    some seconds, and are refused then."""
+    """Documents, results, lists and other large responses to one access token at once; more wait for some seconds, and are refused then."""
     operator_heavy_responses: int = Field(default=16, ge=1, le=64)
     """Such responses to the operator at once."""
     sending_bytes: int = Field(default=128 * 1024 * 1024, ge=1024 * 1024, le=16 * 1024**3)
@@ -274,8 +278,7 @@ class Limits(EnvFirstSettings):
     run_timeout_s: float = Field(default=3_600, gt=0, le=7 * 86_400)
     """A whole execution."""
     budget_tokens: int = Field(default=200_000, ge=1, le=1_000_000_000)
-    """Tokens that an execution may use, its nested runs included, before a person raises its budget; a
-    request may set another number."""
+    """Tokens that an execution may use, its nested runs included, before a person raises its budget; a request may set another number."""
     budget_usd: float = Field(default=5, gt=0, le=1_000_000)
     """US dollars that an execution may use, as far as prices are known; else as ``budget_tokens``."""
     node_result_bytes: int = Field(default=1024 * 1024, ge=1, le=32 * 1024 * 1024)
@@ -285,8 +288,7 @@ class Limits(EnvFirstSettings):
     event_bytes: int = Field(default=8 * 1024 * 1024, ge=1, le=32 * 1024 * 1024)
     """An event or a request of a node; a larger one fails the node."""
     run_state_bytes: int = Field(default=32 * 1024 * 1024, ge=1, le=256 * 1024 * 1024)
-    """The results, events and requests of all nodes of an execution, and its nested graphs, together;
-    more fails the execution."""
+    """The results, events and requests of all nodes of an execution, and its nested graphs, together; more fails the execution."""
     events: int = Field(default=50_000, ge=10, le=500_000)
     """Stored events of an execution, not counting the last one."""
     template_bytes: int = Field(default=64 * 1024, ge=1, le=1024 * 1024)
@@ -433,6 +435,8 @@ class Settings(EnvFirstSettings):
     """The port ``planwave serve`` and ``planwave worker`` listen on; 0 selects a free port."""
     root_path: Annotated[str, AfterValidator(parse_root_path)] = ""
     """The path prefix that a reverse proxy serves planwave under, such as ``/planwave``."""
+    public_url: Annotated[str, AfterValidator(parse_public_url)] | None = None
+    """Where people reach the service, such as `https://planwave.example.com`: links begin with it, and notifications of requests have one."""
     token: SecretStr | None = None
     """The token of requests (``Authorization: Bearer …``); None is allowed only on loopback."""
     allowed_hosts: Annotated[list[str], *_List] = Field(default_factory=list[str])
@@ -452,8 +456,7 @@ class Settings(EnvFirstSettings):
     redirect_hosts: Annotated[list[Annotated[str, AfterValidator(parse_host)]], *_List] = Field(
         default_factory=list[str]
     )
-    """Hosts that answers to webhooks may redirect to (``location``), besides the service: ``example.com``,
-    or ``*.example.com`` for all hosts below it."""
+    """Hosts that answers to webhooks may redirect to (``location``), besides the service: ``example.com``, or ``*.example.com`` for all hosts below it."""
     providers_fetch_images: bool = False
     """Whether providers get the URLs of images; else planwave fetches the images and sends them."""
     api_docs: Annotated[bool, _SWITCHED_OFF] = True
@@ -486,8 +489,7 @@ class Settings(EnvFirstSettings):
     model: str | None = None
     """The default model of the default provider."""
     require_approval: Annotated[bool, _SWITCHED_ON] = False
-    """Whether every execution waits for a person to approve its plan, and callers of a flow start approved revisions
-    only; a request cannot switch it off."""
+    """Whether every execution waits for a person to approve its plan, and callers of a flow start approved revisions only; a request cannot switch it off."""
     allowed_node_types: Annotated[list[str] | None, *_List, _FEWER] = None
     """The only node types that plans written by models may use; None allows every type that is offered to models."""
     allowed_effects: Annotated[

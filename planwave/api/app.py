@@ -41,6 +41,7 @@ from planwave.api.routes import (
     health,
     imports,
     legacy,
+    links,
     notifications,
     plans,
     revisions,
@@ -91,6 +92,8 @@ ROUTERS: Final = (
     events.router,
     sessions.router,
     tokens.router,
+    links.router,
+    links.public_router,
     spend.router,
     health.router,
 )

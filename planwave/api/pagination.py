@@ -27,6 +27,7 @@ from planwave.ids import UUID_PATTERN
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Limits
 from planwave.storage.chats import ChatRecord
+from planwave.storage.links import LinkRecord
 from planwave.storage.notifications import NotificationRecord
 from planwave.storage.records import (
     NEWEST_FIRST,
@@ -42,6 +43,8 @@ _DEFAULT_PAGE_SIZE: Final = 50
 _MOST_SEQ: Final = 2**63
 """No store counts further."""
 _UUID: Final = f"^{UUID_PATTERN.pattern}$"
+LINK_ID: Final = "019a0000-0000-7000-8000-000000000010"
+"""That of examples."""
 _CURSOR: Final = re.compile(
     rf"([0-9T:.+-]{{10,40}}) ({UUID_PATTERN.pattern}|[1-9][0-9]{{0,9}})", re.ASCII
 )
@@ -66,6 +69,7 @@ NotificationId = Annotated[
 TokenId = Annotated[
     str, Path(description="An access token's id.", pattern=_UUID, examples=[TOKEN_ID])
 ]
+LinkId = Annotated[str, Path(description="A link's id.", pattern=_UUID, examples=[LINK_ID])]
 ChatId = Annotated[str, Path(description="A chat's id.", pattern=_UUID, examples=[CHAT_ID])]
 MessageId = Annotated[
     str, Path(description="A message's id.", pattern=_UUID, examples=[MESSAGE_ID])
@@ -143,6 +147,7 @@ _Record = TypeVar(
     Trigger,
     NotificationRecord,
     ChatRecord,
+    LinkRecord,
 )
 
 
@@ -290,7 +295,13 @@ def paginate(
 
 
 def _record_id(
-    record: PlanRecord | ExecutionRecord | PlanRevision | Trigger | NotificationRecord | ChatRecord,
+    record: PlanRecord
+    | ExecutionRecord
+    | PlanRevision
+    | Trigger
+    | NotificationRecord
+    | ChatRecord
+    | LinkRecord,
 ) -> str:
     match record:
         case PlanRecord():
@@ -305,3 +316,5 @@ def _record_id(
             return record.notification_id
         case ChatRecord():
             return record.chat_id
+        case LinkRecord():
+            return record.link_id

@@ -60,6 +60,7 @@ _COMMANDS: Final = {
     "watch": "executions.watch:watch",
     "logs": "executions.logs:logs",
     "answer": "executions.answer:answer",
+    "link": "executions.links:link",
     "pause": "executions.control:pause",
     "resume": "executions.control:resume",
     "cancel": "executions.control:cancel",

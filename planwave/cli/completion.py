@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -102,10 +103,13 @@ def triggers(ctx: typer.Context) -> Offered:
 
 
 def tokens(ctx: typer.Context) -> Offered:
-    """Offer access tokens by their ids, never by what they are."""
+    """Offer access tokens and links by their ids, never by what they are."""
 
     async def read(history: History) -> Offered:
-        return [(each.token_id, each.name) for each in await history.access_tokens.all()]
+        offered = [(each.token_id, each.name) for each in await history.access_tokens.all()]
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
+        links = await history.links.page(now, limit=_OFFERED)
+        return [*offered, *((each.link_id, f"link: {each.kind}") for each in links)]
 
     return _read(ctx, read)
 

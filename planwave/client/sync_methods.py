@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         PublicationResponse,
     )
     from planwave.shapes.triggers import (
+        LinkCreatedResponse,
+        LinkKind,
+        LinksResponse,
         NotificationResponse,
         NotificationsResponse,
         TargetResponse,
@@ -271,7 +274,7 @@ def _export(kind: str, own_id: str, to: ExportFormat, **query: Any) -> RequestSp
 
 
 class TriggerMethods(ABC):
-    """The methods for what calls flows: triggers, and access tokens of other programs."""
+    """The methods for what calls flows: triggers, access tokens of other programs; and for links."""
 
     @abstractmethod
     def _send(self, call: RequestSpec) -> Any: ...
@@ -366,6 +369,41 @@ class TriggerMethods(ABC):
     def revoke_token(self, token_id: str) -> None:
         """Revoke an access token."""
         self._send(requests.delete("api", "tokens", token_id))
+
+    def create_link(
+        self,
+        execution_id: str,
+        kind: LinkKind = "result",
+        *,
+        request_id: str | None = None,
+        expires_in_s: float | None = None,
+    ) -> LinkCreatedResponse:
+        """Create a link that shows a result, or answers one request, without a token; only the response has its key.
+
+        Args:
+            execution_id: The execution.
+            kind: ``result``, ``run`` (with what each step delivered), or ``request``.
+            request_id: Of ``request``: which.
+            expires_in_s: Seconds for which it is valid.
+        """
+        body = {"kind": kind, "request_id": request_id, "expires_in_s": expires_in_s}
+        return self._send(requests.post("api", "executions", execution_id, "links", body=body))
+
+    def links(
+        self,
+        *,
+        execution_id: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> LinksResponse:
+        """Return one page of the links that still open something, newest first."""
+        return self._send(
+            requests.get("api", "links", execution_id=execution_id, cursor=cursor, limit=limit)
+        )
+
+    def revoke_link(self, link_id: str) -> None:
+        """Revoke a link."""
+        self._send(requests.delete("api", "links", link_id))
 
     def delete_trigger(self, trigger_id: str) -> None:
         """Delete a trigger with its deliveries; the flow and its executions are kept."""

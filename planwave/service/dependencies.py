@@ -182,6 +182,7 @@ class ServiceDependencies:
         drives: Whether this process drives executions.
         capabilities: What it can do for executions that others may not; see ``service/executions/capabilities.py``.
         spend_warn_usd: What may be spent on a day before there is a warning; None for any amount.
+        public_url: The address under which people reach the service; None where nobody has said so.
     """
 
     store: Store
@@ -212,6 +213,7 @@ class ServiceDependencies:
     drives: bool = True
     capabilities: frozenset[str] = frozenset()
     spend_warn_usd: float | None = None
+    public_url: str | None = None
 
     def timestamp(self) -> str:
         """Return the present UTC time in the format of events."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from planwave.service.dependencies import ServiceDependencies
+from planwave.service.links import KEPT
 from planwave.service.queries.history import utc_time
 from planwave.service.streaming.subscriptions import LiveExecutions
 from planwave.storage.records import IdempotencyRecord
@@ -41,7 +42,7 @@ class Maintenance:
         self._live_executions.discard(execution_id)
 
     async def prune(self, before: str) -> int:
-        """Delete executions that ended before a time (ISO 8601), and expired keys, deliveries and notifications.
+        """Delete executions that ended before a time (ISO 8601), and expired keys, links, deliveries and notifications.
 
         Returns:
             How many executions were deleted.
@@ -60,6 +61,7 @@ class Maintenance:
             delivered=self._expiry_time(),
             dead=self._before(timedelta(days=self._dependencies.limits.dead_letter_days)),
         )
+        await self._store.links.delete_expired(self._before(KEPT))
         return pruned
 
     async def claim_idempotency_key(self, key: str, digest: str) -> IdempotencyRecord:

@@ -33,6 +33,7 @@ from planwave.service.flows.flow_service import FlowService
 from planwave.service.flows.flow_tools import FlowTools
 from planwave.service.following import Following
 from planwave.service.leadership import Leader
+from planwave.service.links import Links
 from planwave.service.maintenance import Maintenance
 from planwave.service.notifications.notification_service import NotificationService
 from planwave.service.plans.plan_service import PlanService
@@ -100,6 +101,7 @@ class Service:
         chats: Conversations whose replies are executions.
         notifications: Who is told of executions, and what was sent.
         access_tokens: What programs may use.
+        links: What anybody may see or answer who has a key.
         spending: What was spent on calls of models.
         maintenance: Deletion, and idempotency keys.
         leader: What is done by one process at a time of those that share a database.
@@ -128,6 +130,7 @@ class Service:
         )
         self.notifications = NotificationService(dependencies, self.flows)
         self.access_tokens = AccessTokens(dependencies, self.flows)
+        self.links = Links(dependencies, self.executions)
         self.plans.releases.append(self.access_tokens.flow_released)
         if dependencies.calls is not None:
             dependencies.calls.on_call = self._model_called

@@ -1,4 +1,4 @@
-"""Shapes of what calls flows and of what they call: triggers, access tokens, notifications."""
+"""Shapes of what calls flows and of what they call: triggers, access tokens, links, notifications."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from planwave.principals import PrincipalDocument
 
 TokenScope = Literal["chat", "run", "read"]
+LinkKind = Literal["result", "run", "request"]
 
 
 class DeliveryResponse(TypedDict):
@@ -97,6 +98,41 @@ class TokensResponse(TypedDict):
     """All access tokens, newest first."""
 
     tokens: list[TokenResponse]
+
+
+class LinkResponse(TypedDict):
+    """A link that still opens something, without its key."""
+
+    link_id: str
+    kind: LinkKind
+    """`result`: shows the result; `run`: also what each step delivered; `request`: answers one request, once."""
+    execution_id: str
+    request_id: str | None
+    """Of `request`: which."""
+    created_at: str
+    expires_at: str
+    """From when on it opens nothing, UTC."""
+    target: str | None
+    """The target of the notification that has it; null where somebody created it."""
+    created_by: PrincipalDocument | None
+    """Who created it; null where a notification has it."""
+
+
+class LinkCreatedResponse(LinkResponse):
+    """A new link."""
+
+    key: str
+    """What opens it; it is not stored, and never shown again."""
+    url: str
+    """The address with the key."""
+
+
+class LinksResponse(TypedDict):
+    """One page of links, newest first."""
+
+    links: list[LinkResponse]
+    next_cursor: str | None
+    """For the next page; null on the last one."""
 
 
 class TargetResponse(TypedDict):

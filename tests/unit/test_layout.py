@@ -19,15 +19,16 @@ TEST_FILES = sorted(
 WITHOUT_TEST_FILE: Mapping[str, str] = {
     ".": "bootstrap jsonio",
     "api": "access_rules dependencies preconditions session_cookies",
+    "api/link_pages": "pages",
     "api/middleware": "audit credential_lifetime security_headers store_outage trace_context",
-    "api/routes": "events tokens websocket",
+    "api/routes": "events links tokens websocket",
     "api/routes/chats": "collection messages streams",
     "api/routes/openai": "models streams",
     "api/schemas": "requests",
     "api/streaming": "chats",
     "cli/backends": "local",
     "cli/commands": "chat export flows mcp notifications stores tokens triggers",
-    "cli/commands/executions": "explain",
+    "cli/commands/executions": "explain links",
     "cli/views": "imports trust",
     "client": "async_methods sync_methods",
     "events": "graphs node_state request_text types",
@@ -78,7 +79,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "providers/local": "process",
     "providers/resilience": "shares",
     "providers/streams": "compression errors events finish_reasons readers tool_calls usage",
-    "service": "access_tokens following quotas",
+    "service": "access_tokens following links quotas",
     "service/carriers": "carrier execution_workflow local temporal",
     "service/chats": (
         "chat_documents chat_service configurations message_tree node_memory replies reply_runs"
@@ -93,13 +94,13 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
     "shapes": "catalog chats common executions graphs imports openai plans spend streams triggers",
     "storage": (
-        "access_tokens call_documents chats errors leadership notices notifications triggers"
+        "access_tokens call_documents chats errors leadership links notices notifications triggers"
     ),
     "storage/postgres": "appends holder sessions transactions",
     "storage/sql": "appends execution_facts locks outbox queries schema store",
     "storage/sqlite": "memory migrations transactions",
     "storage/sql/stores": (
-        "access_tokens approved_tools chats notifications revisions spend triggers"
+        "access_tokens approved_tools chats links notifications revisions spend triggers"
     ),
     "triggers": "adapter webhook_answers webhooks",
 }

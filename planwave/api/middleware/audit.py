@@ -46,6 +46,8 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "closeSession": AuditAction("logout", is_strict=True),
     "createToken": AuditAction("token.created", is_strict=True),
     "revokeToken": AuditAction("token.revoked", is_strict=True),
+    "createLink": AuditAction("link.created", is_strict=True),
+    "revokeLink": AuditAction("link.revoked", is_strict=True),
     "createPlan": AuditAction("plan.created"),
     "editPlan": AuditAction("plan.edited"),
     "restoreRevision": AuditAction("plan.edited"),
@@ -68,6 +70,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "forkExecution": AuditAction("execution.forked"),
     "deleteExecution": AuditAction("execution.deleted", is_strict=True),
     "answerRequest": AuditAction("request.answered", is_strict=True),
+    "answerByLink": AuditAction("request.answered", is_strict=True),
     "createChatCompletion": AuditAction("execution.created"),
     "createResponse": AuditAction("execution.created"),
     "createTrigger": AuditAction("trigger.created"),
@@ -126,6 +129,8 @@ _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSALS_PER_S: Final = 2.0
 _REFUSALS_BURST: Final = 20
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,80}", re.ASCII)
+_SECRET_PARAMETER: Final = "key"  # noqa: S105 - its name
+"""The one parameter of paths that is no id: whoever has it may open a link."""
 _LOCATED: Final = re.compile(r"/api/(\w+?)s/([0-9a-f-]{36})", re.ASCII)
 _EXECUTION_HEADER: Final = "x-planwave-execution-id"
 
@@ -219,7 +224,8 @@ def _facts(
 
 def _path_ids(scope: Scope) -> dict[str, str]:
     params: Mapping[str, Any] = scope.get("path_params") or {}
-    return {name: str(value) for name, value in params.items() if _ID.fullmatch(str(value))}
+    ids = {name: str(value) for name, value in params.items() if name != _SECRET_PARAMETER}
+    return {name: value for name, value in ids.items() if _ID.fullmatch(value)}
 
 
 def _ids_of(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:

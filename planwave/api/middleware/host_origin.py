@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable
 from typing import Final
+from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -37,6 +38,10 @@ class HostOriginMiddleware:
         self._names = {*LOOPBACK_HOSTS, _host_name(settings.host)} - set(_WILDCARD_ADDRESSES)
         self._hosts = {host.lower() for host in settings.allowed_hosts}
         self._origins = {origin.lower() for origin in settings.allowed_origins}
+        if settings.public_url is not None:
+            address = urlsplit(settings.public_url.lower())
+            self._hosts.add(address.netloc)
+            self._origins.add(f"{address.scheme}://{address.netloc}")
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] in ("http", "websocket"):
@@ -58,7 +63,9 @@ class HostOriginMiddleware:
         for origin in connection.headers.getlist("origin"):
             scheme = connection.scope["scheme"]
             same = f"{_PAGE_SCHEMES.get(scheme, scheme)}://{host}"
-            if origin.lower() not in {same, *self._origins}:
+            if origin.lower() not in {same, *self._origins} and not _is_own_page(
+                connection, origin
+            ):
                 raise Forbidden(
                     f"pages from {short_repr(origin)} may not use this service",
                     hint=f"allow them: PLANWAVE_ALLOWED_ORIGINS={json.dumps([origin])}",
@@ -70,6 +77,15 @@ class HostOriginMiddleware:
         names = self._names | {_host_name(address)} if address else self._names
         own = {name if port is None else f"{name}:{port}" for name in names}
         return own | names if port in _DEFAULT_PORTS else own
+
+
+def _is_own_page(connection: HTTPConnection, origin: str) -> bool:
+    """Return whether a page of the service sends a request that does not say so in ``Origin``.
+
+    Forms of pages with the referrer policy ``no-referrer`` send ``null``. No script can set ``Sec-Fetch-Site``, and
+    a page without an origin of its own, such as one in a sandbox, is never of the same one.
+    """
+    return origin == "null" and connection.headers.get("sec-fetch-site") == "same-origin"
 
 
 async def _reject(scope: Scope, receive: Receive, send: Send, error: Forbidden) -> None:

@@ -33,7 +33,7 @@ NONCE_NAME: Final = "style-nonce"
 _ASSETS: Final = "assets"
 """The folder of files whose names hold a hash of their content."""
 _SERVICE_PATHS: Final = frozenset(
-    {"api", _ASSETS, "hooks", "ws", "docs", "healthz", "mcp", "readyz", "metrics"}
+    {"api", _ASSETS, "hooks", "links", "ws", "docs", "healthz", "mcp", "readyz", "metrics"}
 )
 """First segments of addresses that are never the page."""
 _SCREENS: Final = frozenset(

@@ -1,4 +1,4 @@
-"""``planwave tokens``: access tokens for programs that may use some flows only."""
+"""``planwave tokens``: what gives others access: tokens for programs that may use some flows only, and links."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from planwave.cli import completion
+from planwave.cli.commands.executions.links import links_of
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
 from planwave.cli.lookup import find_flow, find_id
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
     from planwave.client import AsyncClient
     from planwave.service.access_tokens import Scope, TokenLimits
     from planwave.service.service import Service
-    from planwave.shapes.triggers import TokenCreatedResponse, TokenResponse
+    from planwave.shapes.triggers import LinkKind, LinkResponse, TokenCreatedResponse, TokenResponse
 
 _Result = TypeVar("_Result")
 _DAY_S: Final = 86_400
 _NAME_CHARS: Final = 60
+_SHOWS: Final[dict[LinkKind, str]] = {
+    "result": "shows the result of",
+    "run": "shows the steps of",
+    "request": "answers once for",
+}
 
 token_app = typer.Typer(
     help="Give other programs access to some flows.",
@@ -66,7 +72,7 @@ ScopesOption = Annotated[
 @token_app.callback()
 @shared_options(over_http=True)
 def tokens(ctx: CommandContext) -> None:
-    """List the access tokens. Their texts are not stored.
+    """List the access tokens, and the links that still open something. Their texts are not stored.
 
     For example:
 
@@ -76,13 +82,15 @@ def tokens(ctx: CommandContext) -> None:
     if ctx.subcommand is not None:
         return
     console = ctx.console()
-    records = _run(ctx, lambda backend: _tokens(backend).all())
+    records, links = _run(ctx, _read)
     if console.json:
-        console.result({"tokens": records})
-    elif records:
-        ids = console.short_ids(each["token_id"] for each in records)
-        console.lines(_line(each, ids[each["token_id"]]) for each in records)
-    else:
+        console.result({"tokens": records, "links": links})
+        return
+    token_ids = [each["token_id"] for each in records]
+    ids = console.short_ids([*token_ids, *(each["link_id"] for each in links)])
+    console.lines(_line(each, ids[each["token_id"]]) for each in records)
+    console.lines(_link_line(each, ids[each["link_id"]]) for each in links)
+    if not records:
         console.text(f"No access tokens yet. Create one with: {ctx.command_hint('tokens create')}")
 
 
@@ -144,25 +152,29 @@ def revoke(
         typer.Argument(
             metavar="ID",
             autocompletion=completion.tokens,
-            help="A token, by its id, or its start or end.",
+            help="A token or a link, by its id, or its start or end.",
             show_default=False,
         ),
     ],
 ) -> None:
-    """Revoke an access token; the next request with it is refused."""
+    """Revoke an access token, whose next request is refused, or a link, which opens nothing any more."""
 
-    async def remove(backend: Backend) -> TokenResponse:
-        record = _find(await _tokens(backend).all(), token)
-        await _tokens(backend).revoke(record["token_id"])
-        return record
+    async def remove(backend: Backend) -> tuple[str, str | None]:
+        """Return the id of what is revoked; of a token also its name."""
+        records, links = await _read(backend)
+        names: dict[str, str | None] = {each["token_id"]: each["name"] for each in records}
+        names |= dict.fromkeys(each["link_id"] for each in links)
+        own_id = find_id(names, token, "token or link", "tokens", destroys=True)
+        name = names[own_id]
+        await (links_of(backend) if name is None else _tokens(backend)).revoke(own_id)
+        return own_id, name
 
-    revoked = _run(ctx, remove)
-    console = ctx.console()
+    (revoked, name), console = _run(ctx, remove), ctx.console()
     if console.json:
-        console.result({"revoked": revoked["token_id"], "name": revoked["name"]})
+        console.result({"revoked": revoked, "name": name})
         return
-    label = f"{revoked['name']} ({revoked['token_id']})"
-    console.verbatim(f"{console.glyph('completed')} Revoked the token of {label}")
+    label = f"link {revoked}" if name is None else f"token of {name} ({revoked})"
+    console.verbatim(f"{console.glyph('completed')} Revoked the {label}")
 
 
 def _line(token: TokenResponse, shown_id: str) -> Text:
@@ -177,10 +189,19 @@ def _line(token: TokenResponse, shown_id: str) -> Text:
     )
 
 
-def _find(tokens: Sequence[TokenResponse], part: str) -> TokenResponse:
-    """Return the token of an id, or of its start or end; errors as in ``find_id``."""
-    records = {each["token_id"]: each for each in tokens}
-    return records[find_id(records, part, "token", "tokens", destroys=True)]
+def _link_line(link: LinkResponse, shown_id: str) -> Text:
+    target = f"  sent to {link['target']}" if link["target"] else ""
+    return Text.assemble(
+        (shown_id, "cyan"),
+        f"  {local_time(link['created_at'])}  ",
+        (f"link {_SHOWS[link['kind']]} ", "dim"),
+        link["execution_id"],
+        (f"{target}  until {local_time(link['expires_at'])}", "dim"),
+    )
+
+
+async def _read(backend: Backend) -> tuple[list[TokenResponse], list[LinkResponse]]:
+    return await _tokens(backend).all(), await links_of(backend).all()
 
 
 def _run(ctx: CommandContext, use: Callable[[Backend], Awaitable[_Result]]) -> _Result:

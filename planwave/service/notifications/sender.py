@@ -12,6 +12,7 @@ from zlib import crc32
 
 from planwave.errors import Conflict, NodeError, OutboundError, PlanwaveError, StoreError
 from planwave.outbound.retry_after import parse_retry_after
+from planwave.service.notifications.answer_links import with_answer_link
 from planwave.service.notifications.messages import message_of
 from planwave.service.notifications.targets import problem_of, signing_keys
 from planwave.signatures import signed_headers
@@ -176,16 +177,16 @@ class NotificationSender:
         client = self._dependencies.notifier
         if target is None or client is None:
             raise _Refused(f"there is no target {message.target_id!r}", None, is_final=False)
+        keys = self._signing_keys(target)
+        body = await with_answer_link(self._dependencies, message, body, keys[0])
         content = body.encode(errors="replace")
-        headers = self._signed(target, message.notification_id, content)
+        headers = self._signed(keys, message.notification_id, content)
         response = await client.request("POST", target.url, headers=headers, content=content)
         if not 200 <= response.status < 300:
             raise self._refusal(response)
 
-    def _signed(
-        self, target: NotificationTarget, message_id: str, content: bytes
-    ) -> dict[str, str]:
-        """Return the headers of a message.
+    def _signing_keys(self, target: NotificationTarget) -> Sequence[bytes]:
+        """Return the keys that sign for a target.
 
         Raises:
             PlanwaveError: No secret of the target can be used now.
@@ -193,8 +194,12 @@ class NotificationSender:
         secrets = self._dependencies.secrets
         if (problem := problem_of(target, secrets)) is not None:
             raise _Refused(problem, None, is_final=False)
+        return signing_keys(target, secrets)
+
+    def _signed(self, keys: Sequence[bytes], message_id: str, content: bytes) -> dict[str, str]:
+        """Return the headers of a message."""
         timestamp = int(self._now().timestamp())
-        signed = signed_headers(signing_keys(target, secrets), message_id, timestamp, content)
+        signed = signed_headers(keys, message_id, timestamp, content)
         return {"content-type": "application/json", **signed}
 
     def _refusal(self, response: OutboundResponse) -> _Refused:

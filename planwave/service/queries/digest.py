@@ -174,7 +174,7 @@ def digest_of(state: ExecutionState) -> ExecutionDigest:
         if parent is None
         else {"execution_id": parent["execution_id"], "retry": bool(parent.get("retry"))},
         requests=tuple(
-            (request, _name_of(state, request.path))
+            (request, asker_name(state, request.path))
             for request in state.requests.values()
             if not is_timer(request.request)
         ),
@@ -213,7 +213,7 @@ def _waves(state: ExecutionState) -> list[dict[str, int]]:
     return [dict(wave) for wave in waves]
 
 
-def _name_of(state: ExecutionState, path: str | None) -> str:
+def asker_name(state: ExecutionState, path: str | None) -> str:
     """Return the name of the node that asks, or the title of the plan that is to be approved."""
     if path is None:
         return state.title

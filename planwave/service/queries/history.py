@@ -551,7 +551,7 @@ class History:
     An async context manager.
 
     Attributes:
-        triggers, access_tokens, notifications: What the store has of these, not to be changed here.
+        triggers, access_tokens, links, notifications: What the store has of these, not to be changed here.
 
     Args:
         store: Where they are kept; closed together with this.
@@ -561,7 +561,7 @@ class History:
     def __init__(self, store: Store, directory: Path | None) -> None:
         self._store = store
         self.triggers, self.access_tokens = store.triggers, store.access_tokens
-        self.notifications = store.notifications
+        self.links, self.notifications = store.links, store.notifications
         self.plans = PlanQueries(store)
         self.revisions = RevisionQueries(store)
         self.flows = FlowQueries(store)

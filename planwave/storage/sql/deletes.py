@@ -29,6 +29,7 @@ from planwave.storage.sql.schema import (
     execution_search,
     execution_texts,
     executions,
+    links,
     plans,
     revisions,
     search_signatures,
@@ -130,6 +131,9 @@ def soft_delete(connection: Connection, keys: list[tuple[int, str]]) -> None:
         ),
         *(delete(each).where(each.c.execution == bindparam("hidden")) for each in _HIDDEN_TABLES),
         delete(calls).where(calls.c.execution_id == bindparam("name")),
+        update(links)
+        .where(links.c.execution_id == bindparam("name"), links.c.ended.is_(None))
+        .values(ended="deleted"),
     ):  # fmt: skip
         connection.execute(statement, rows)
 

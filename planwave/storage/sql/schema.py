@@ -28,7 +28,7 @@ from planwave.storage.sql.dialects import KEY, TEXT
 DELETED: Final = "deleted"
 """The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 
-SCHEMA_HASH: Final = "5b182831670af6445fc986b03bd26aab6fa15df1d0a9c1e547bd669971f4e0c4"
+SCHEMA_HASH: Final = "733810c8ec85b39e017f2d92046646f1c004dc5a5a34b10c0d20a2734edab56f"
 """The hash of the tables and indexes below, as ``hash_of`` gives it; a changed table needs a new one.
 
 Stated here, because to compute it takes some milliseconds of each start. Tables are created only where
@@ -175,6 +175,24 @@ access_tokens = Table(
     Column("created_by", TEXT),
     Column("last_used_at", TEXT),
 )
+
+links = Table(
+    "links",
+    metadata,
+    Column("link_id", TEXT, primary_key=True),
+    Column("digest", TEXT, nullable=False, unique=True),
+    Column("kind", TEXT, nullable=False),
+    Column("execution_id", TEXT, nullable=False),
+    Column("created_at", TEXT, nullable=False),
+    Column("expires_at", TEXT, nullable=False),
+    Column("request_id", TEXT),
+    Column("target", TEXT),
+    Column("created_by", TEXT),
+    Column("ended", TEXT),
+    Index("links_by_age", "created_at", "link_id"),
+    Index("links_by_execution", "execution_id"),
+)
+"""Links to executions. ``execution_id`` refers to no execution: for some time a link says that it was deleted."""
 
 chats = Table(
     "chats",

@@ -47,6 +47,7 @@ from planwave.storage.sql.outbox import Outbox
 from planwave.storage.sql.stores.access_tokens import SqlAccessTokens
 from planwave.storage.sql.stores.approved_tools import SqlApprovedTools
 from planwave.storage.sql.stores.chats import SqlChats
+from planwave.storage.sql.stores.links import SqlLinks
 from planwave.storage.sql.stores.notifications import SqlNotifications
 from planwave.storage.sql.stores.revisions import SqlRevisions
 from planwave.storage.sql.stores.spend import SqlSpend
@@ -147,14 +148,13 @@ class Store:
         self.notices: Notices = NoNotices()
         self.leadership: Leadership = SoleLeadership()
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
-        self.revisions = SqlRevisions(self._read, self._write)
-        self.triggers = SqlTriggers(self._read, self._write, self._instance_id)
-        outbox = None if writer is None else writer.outbox
-        self.notifications = SqlNotifications(self._read, self._write, outbox)
-        self.access_tokens = SqlAccessTokens(self._read, self._write)
-        self.approved_tools = SqlApprovedTools(self._read, self._write)
-        self.chats = SqlChats(self._read, self._write)
-        self.spend = SqlSpend(self._read, self._write)
+        read, write = self._read, self._write
+        self.revisions = SqlRevisions(read, write)
+        self.triggers = SqlTriggers(read, write, self._instance_id)
+        self.notifications = SqlNotifications(read, write, writer and writer.outbox)
+        self.access_tokens, self.links = SqlAccessTokens(read, write), SqlLinks(read, write)
+        self.approved_tools = SqlApprovedTools(read, write)
+        self.chats, self.spend = SqlChats(read, write), SqlSpend(read, write)
 
     @property
     def commits(self) -> int:

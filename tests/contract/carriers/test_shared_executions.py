@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import planwave
-from planwave.errors import NotFound, PlanwaveError, ShuttingDown
+from planwave.errors import Gone, NotFound, PlanwaveError, ShuttingDown
 from planwave.events import Event
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue
@@ -348,6 +348,21 @@ async def test_the_time_for_an_answer_ends_with_nobody_in_memory(open_fleet: Ope
         asked = next(e.at for e in events if e.type == "node.waiting")
         took_s = (at["execution.completed"] - datetime.fromisoformat(asked)).total_seconds()
         assert 1 <= took_s < 4
+
+
+async def test_a_link_answers_at_any_process_once(open_fleet: OpenFleet) -> None:
+    async with open_fleet() as fleet:
+        own = await fleet.execute()
+        request_id = await fleet.asked(own)
+        _, key = await fleet.api.links.create(own, "request", request_id=request_id)
+        link = await fleet.api.links.find(key)
+        await fleet.api.links.answer(link, request_id, SEND)
+        assert (await fleet.api.executions.wait(own)).status == "completed"
+        (answered,) = (await fleet.api.executions.answered_requests.page(None, 5)).answers
+        assert answered.as_json()["answered"]["answered_by"] == link.principal.as_json()
+        with pytest.raises(Gone) as gone:
+            await fleet.api.links.answer(await fleet.api.links.find(key), request_id, SEND)
+        assert gone.value.code == "link-used"
 
 
 async def _has_status(fleet: Fleet, own: str, status: str) -> bool:

@@ -37,7 +37,7 @@ OPERATOR = "the operator's token"
 GRAPH = make_graph(Node("s", "start", "S"), text_node("a", "one"), edges=[("s", "a")]).to_document()
 FILLED = {"path": "a", "node_id": "a", "request_id": "r7", "revision": "1"}
 APP = create_app(Settings(), lambda _: Service(dependencies()))
-OPEN = {"getHealth", "getReadiness", "openSession", "receiveWebhook"}
+OPEN = {"getHealth", "getReadiness", "openSession", "receiveWebhook", "openLink", "answerByLink"}
 ROUTES = {
     route.operation_id: (method, route.path or "")
     for route in http_routes(APP)
@@ -137,6 +137,7 @@ EXPECTED: dict[str, str] = {
     "page": "GET /, GET /runs/1, GET /assets/x.js",
     "public": "GET /llms.txt",
     "sender": "POST /api/session, POST /hooks/{hook_id}",
+    "link": "GET /links/{key}, POST /links/{key}",
     "any scope": "GET /mcp, POST /mcp, DELETE /mcp",
     "chat, own only": "GET /v1/models",
     "chat": "GET /v1/models/{model_id:path}, POST /v1/chat/completions, POST /v1/responses",
@@ -182,6 +183,7 @@ EXPECTED: dict[str, str] = {
         GET /api/notifications/{notification_id}, POST /api/notifications/{notification_id}/resend,
         GET /api/providers, GET /api/mcp-servers, GET /api/node-types, GET /api/tools, GET /api/limits,
         DELETE /api/session, POST /api/tokens, GET /api/tokens, DELETE /api/tokens/{token_id}, GET /metrics,
+        POST /api/executions/{execution_id}/links, GET /api/links, DELETE /api/links/{link_id},
         GET /openapi.json, GET /docs""",
 }
 """The routes by who may use them. A route that is new has to be added; nothing here is read from the code."""
@@ -206,11 +208,11 @@ def expected(kind: str, method: str, caller: str) -> str | int:
         return NO
     if caller == "operator, evil host":
         return IN if kind == "health" else NO
-    if kind in ("health", "page", "public"):
+    if kind in ("health", "page", "public") or (kind == "link" and method == "GET"):
         return IN
     if caller == "cookie, same site":
         return NO
-    if kind == "sender" or caller == "cookie, own page":
+    if kind in ("sender", "link") or caller == "cookie, own page":
         return IN
     if caller == "cookie":
         return IN if method == "GET" else NO
@@ -288,7 +290,7 @@ async def test_each_route_answers_each_caller_as_the_matrix_says(caller: str) ->
                 status, *_ = await raw_request(app, method, filled_path, headers, body, query)
             wanted = expected(kind, "GET" if method == "GET" else "POST", caller)
             refusals = (OUT, NO, GONE) if caller in TOKENS and kind != "any scope" else (OUT, NO)
-            is_open = kind in ("health", "page", "sender")
+            is_open = kind in ("health", "page", "sender", "link")
             found = status if status in (refusals if not is_open else (OUT, NO)) else IN
             if found != wanted:
                 wrong[row] = (status, wanted)

@@ -60,7 +60,7 @@ def test_every_route_that_changes_something_or_takes_tokens_is_logged_or_exempt(
 
 
 def test_deletes_logins_tokens_and_answers_are_strict() -> None:
-    strict = ("login", "logout", "token.", "request.answered")
+    strict = ("login", "logout", "token.", "link.", "request.answered")
     for name, action in ACTIONS.items():
         wanted = action.name.startswith(strict) or action.name.endswith(".deleted")
         assert action.is_strict == wanted, name

@@ -36,8 +36,8 @@ COMMANDS = {"answer", "cancel", "cancel_unneeded", "create", "delete_execution",
     "store_answer", "supersede",
 }  # fmt: skip
 PUSHED = {"subscribe", "watch"}
-NO_STATE = {"document_path", "following", "has_clients", "wait_end_written"}
-"""Tell of no end: a path, clients, nothing."""
+NO_STATE = {"document_path", "following", "has_clients", "page", "wait_end_written"}
+"""Tell of no end: a path, clients, links, nothing."""
 MORE: dict[str, tuple[Any, ...]] = {
     "explain": ("h",),
     "node_document": ("h",),

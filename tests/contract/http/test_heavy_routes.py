@@ -78,4 +78,4 @@ def test_the_light_routes_exist_and_few_routes_are_not_limited() -> None:
     assert {route.operation_id for route in _READS} >= LIGHT_ROUTES
     others = {route.operation_id or route.path for route in _READS if route not in _LIMITED}
     tells_to_upgrade = "/ws/{execution_id:path}"
-    assert others == {"getHealth", "getReadiness", "getMetrics", tells_to_upgrade}
+    assert others == {"getHealth", "getReadiness", "getMetrics", "openLink", tells_to_upgrade}

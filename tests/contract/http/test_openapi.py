@@ -68,6 +68,7 @@ TAGS: Final = (
     "control",
     "executions",
     "flows",
+    "links",
     "notifications",
     "openai",
     "operations",

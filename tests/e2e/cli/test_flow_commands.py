@@ -451,6 +451,27 @@ def test_tokens_are_created_listed_and_revoked(name: str) -> None:
     assert refused("tokens", "create", "x", "--flow", "none", "--scope", "run")
 
 
+def test_links_are_created_listed_and_revoked(name: str) -> None:
+    invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    own_id = invoke_ok("flow", "run", name, "--input", '{"s": {"output": "x"}}')["execution_id"]
+    made = invoke_ok("link", own_id, "--steps", "--days", "2")
+    assert (made["kind"], made["execution_id"], len(made["key"])) == ("run", own_id, 22)
+    assert made["url"].endswith(f"/links/{made['key']}")
+    listed = [each for each in invoke_ok("tokens")["links"] if each["execution_id"] == own_id]
+    known = {field: value for field, value in made.items() if field not in ("key", "url")}
+    assert listed == [known]
+    shown = planwave("tokens").stdout
+    assert f"shows the steps of {own_id}" in shown
+    assert made["key"] not in shown
+    assert "/links/" in planwave("link", own_id).output
+    assert invoke_ok("tokens", "revoke", made["link_id"]) == {
+        "revoked": made["link_id"], "name": None,
+    }  # fmt: skip
+    assert refused("tokens", "revoke", made["link_id"])["error"]["code"] == "not-found"
+    assert refused("link", own_id, "--request", "r1", "--steps")["error"]["code"] == "usage"
+    assert refused("link", own_id, "--request", "r1")["error"]["code"] == "not-found"
+
+
 def test_save_takes_a_graph_with_errors_as_a_draft(name: str) -> None:
     graph = {"nodes": [{"id": "s", "type": "placeholder", "data": {"kind": "slack"}}], "edges": []}
     assert "no counterpart here" in str(refused("flow", "save", name, "-", code=3, stdin=graph))

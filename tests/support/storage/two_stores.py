@@ -18,7 +18,15 @@ class TakingTurns:
     _OF_CLAIMS = frozenset(("store_response", "release_idempotency_key", "settle", "release"))
 
     _PARTS = frozenset(
-        ("access_tokens", "approved_tools", "chats", "notifications", "revisions", "triggers")
+        (
+            "access_tokens",
+            "approved_tools",
+            "chats",
+            "links",
+            "notifications",
+            "revisions",
+            "triggers",
+        )
     )
 
     def __init__(self, *each: Any) -> None:

@@ -35,6 +35,7 @@ VALUES = {
     "tracing_url_template": '"https://x.example/{trace_id}"',
     "embedded_model": '"never"',
     "root_path": '"/x"',
+    "public_url": '"https://x.example"',
     "carrier": '"temporal"',
     "database_url": '"postgresql://x.example/planwave"',
     "allowed_effects": '["read"]',

@@ -194,6 +194,25 @@ export function useAnswer() {
   });
 }
 
+/** Make a link that shows an execution, or answers one of its requests, to whoever has it. */
+export function useCreateLink(executionId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Body<"createLink">) =>
+      call("createLink", { path: { execution_id: executionId }, body }),
+    onSuccess: () => client.invalidateQueries({ queryKey: queryKeys.links(executionId) }),
+  });
+}
+
+/** Take a link back: it opens nothing any more. */
+export function useRevokeLink(executionId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (linkId: string) => call("revokeLink", { path: { link_id: linkId } }),
+    onSettled: () => client.invalidateQueries({ queryKey: queryKeys.links(executionId) }),
+  });
+}
+
 function useCommand<Given>(
   executionId: string,
   mutationFn: (given: Given) => Promise<Operations["startExecution"]["answer"]>,

@@ -307,6 +307,14 @@ export function useLimits() {
   });
 }
 
+/** The links to an execution that still open something, newest first. */
+export function useLinks(executionId: string) {
+  return useQuery({
+    queryKey: queryKeys.links(executionId),
+    queryFn: ({ signal }) => call("listLinks", { query: { execution_id: executionId }, signal }),
+  });
+}
+
 /** How often lists of what comes by itself are read again. */
 const COMING_MS = 5_000;
 

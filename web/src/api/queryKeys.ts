@@ -32,6 +32,7 @@ export const queryKeys = {
     ["execution", executionId, "explain", path] as const,
   diff: (a: string, b: string) => ["execution", a, "diff", b] as const,
 
+  links: (executionId: string) => ["execution", executionId, "links"] as const,
   executionRequests: (executionId: string) => ["execution", executionId, "requests"] as const,
 
   allChats: ["chats"] as const,

@@ -195,13 +195,13 @@ export type SupersededDocument = {
 
 /** Who did something. */
 export type PrincipalDocument = {
-  /** `operator`: with the service's token; `session`: a browser that logged in with it; `token`: an access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no token; `library`: a Python program. */
-  kind: "operator" | "session" | "token" | "trigger" | "chat" | "local" | "library";
-  /** Of the session, token, trigger or chat; left out where there is none. */
+  /** `operator`: with the service's token; `session`: a browser that logged in with it; `token`: an access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no token; `library`: a Python program; `link`: whoever has a link that answers a request. */
+  kind: "operator" | "session" | "token" | "trigger" | "chat" | "local" | "library" | "link";
+  /** Of the session, token, trigger, chat or link; left out where there is none. */
   id?: string;
-  /** The name of a token, the kind of a trigger. */
+  /** The name of a token, the kind of a trigger, the target of the notification that had the link. */
   name?: string;
-  /** Who set up the trigger or the chat. */
+  /** Who set up the trigger or the chat, or created the link. */
   by?: PrincipalDocument;
 };
 
@@ -1735,6 +1735,51 @@ export type LimitsResponse = {
   limits: LimitResponse[];
 };
 
+/** A new link. */
+export type LinkCreatedResponse = {
+  link_id: string;
+  /** `result`: shows the result; `run`: also what each step delivered; `request`: answers one request, once. */
+  kind: "result" | "run" | "request";
+  execution_id: string;
+  /** Of `request`: which. */
+  request_id: string | null;
+  created_at: string;
+  /** From when on it opens nothing, UTC. */
+  expires_at: string;
+  /** The target of the notification that has it; null where somebody created it. */
+  target: string | null;
+  /** Who created it; null where a notification has it. */
+  created_by: PrincipalDocument | null;
+  /** What opens it; it is not stored, and never shown again. */
+  key: string;
+  /** The address with the key. */
+  url: string;
+};
+
+/** A link that still opens something, without its key. */
+export type LinkResponse = {
+  link_id: string;
+  /** `result`: shows the result; `run`: also what each step delivered; `request`: answers one request, once. */
+  kind: "result" | "run" | "request";
+  execution_id: string;
+  /** Of `request`: which. */
+  request_id: string | null;
+  created_at: string;
+  /** From when on it opens nothing, UTC. */
+  expires_at: string;
+  /** The target of the notification that has it; null where somebody created it. */
+  target: string | null;
+  /** Who created it; null where a notification has it. */
+  created_by: PrincipalDocument | null;
+};
+
+/** One page of links, newest first. */
+export type LinksResponse = {
+  links: LinkResponse[];
+  /** For the next page; null on the last one. */
+  next_cursor: string | null;
+};
+
 /** One line of the typed log. */
 export type LogEntryResponse = {
   timestamp: string;
@@ -2363,6 +2408,16 @@ export type LabelsRequest = {
   note?: string;
   /** Whether it has a star. */
   starred?: boolean;
+};
+
+/** What a link shows or answers. */
+export type LinkCreateRequest = {
+  /** `result`: shows the result. `run`: also what each step delivered. `request`: answers one request, once. */
+  kind?: "result" | "run" | "request";
+  /** Of `request`: which. */
+  request_id?: string | null;
+  /** Seconds for which it is valid; by default a week, of `request` the limit `answer_link_hours`. It never answers after the deadline of its request. */
+  expires_in_s?: JsonNumber | null;
 };
 
 /** Adds a node at the end. */
@@ -3204,6 +3259,40 @@ export type Operations = {
     body: undefined;
     answer: undefined;
   };
+  /** Create a link to a result or a request: `POST /api/executions/{execution_id}/links`. */
+  createLink: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: LinkCreateRequest | undefined;
+    answer: LinkCreatedResponse;
+  };
+  /** List links: `GET /api/links`. */
+  listLinks: {
+    path: Record<string, never>;
+    query: {
+      /** Only those to this execution. */
+      execution_id?: string | null;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: LinksResponse;
+  };
+  /** Revoke a link: `DELETE /api/links/{link_id}`. */
+  revokeLink: {
+    path: {
+      /** A link's id. */
+      link_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
   /** What was spent by day, flow or model: `GET /api/spend`. */
   getSpend: {
     path: Record<string, never>;
@@ -3291,6 +3380,9 @@ export const ADDRESSES = {
   streamEvents: ["GET", "/api/executions/{execution_id}/events"],
   openSession: ["POST", "/api/session"],
   closeSession: ["DELETE", "/api/session"],
+  createLink: ["POST", "/api/executions/{execution_id}/links"],
+  listLinks: ["GET", "/api/links"],
+  revokeLink: ["DELETE", "/api/links/{link_id}"],
   getSpend: ["GET", "/api/spend"],
   getReadiness: ["GET", "/readyz"],
 } as const;

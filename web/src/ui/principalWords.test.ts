@@ -11,6 +11,9 @@ test("a principal is named by what a person knows of it", () => {
     { kind: "chat", id: "c1" },
     { kind: "local" },
     { kind: "library" },
+    { kind: "link", id: "l1", by: { kind: "token", id: "t1", name: "crm" } },
+    { kind: "link", id: "l1", name: "ops" },
+    { kind: "link", id: "l1" },
   ] as const;
   expect(words.map(principalWords)).toEqual([
     "the operator, with the token",
@@ -21,5 +24,8 @@ test("a principal is named by what a person knows of it", () => {
     "a chat",
     "a local user",
     "a Python program",
+    "a link of token “crm”",
+    "a link sent to “ops”",
+    "a link",
   ]);
 });

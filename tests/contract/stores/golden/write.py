@@ -27,6 +27,7 @@ from planwave.service.service import Service
 from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
 from planwave.storage.execution_facts import Spend, facts_of
+from planwave.storage.links import LinkRecord
 from planwave.storage.notifications import NotificationTarget
 from planwave.storage.records import ExecutionRecord, PlanRecord, PlanRevision
 from planwave.storage.sqlite import connection, migrations
@@ -113,6 +114,7 @@ async def fill(store: SqliteStore, directory: Path) -> None:
     await fill_revisions(store)
     await fill_triggers(store)
     await fill_access_tokens(store)
+    await fill_links(store)
     await store.approved_tools.approve("server", "tool", "fingerprint")
     await fill_chats(store)
     await fill_notifications(store)
@@ -182,6 +184,13 @@ async def fill_access_tokens(store: SqliteStore) -> None:
     )
 
 
+async def fill_links(store: SqliteStore) -> None:
+    """Keep a link of each kind that still opens something, with all fields and with the required ones."""
+    own = ("request", "paused", AT, "9" + LATER[1:], "r4", "Grüße")
+    await store.links.create(LinkRecord("l1", "d1", *own))
+    await store.links.create(LinkRecord("l2", "d2", "result", "paused", LATER, "9" + LATER[1:]))
+
+
 async def fill_chats(store: SqliteStore) -> None:
     """Keep a chat with a flow and one with a configuration, their messages, and a remembered turn."""
     text = [{"type": "text", "text": "Grüße \U0001f30a"}]
@@ -247,6 +256,7 @@ async def read(store: SqliteStore) -> dict[str, Any]:
         "notification_targets": await store.notifications.targets(),
         "notifications": await store.notifications.page(),
         "access_tokens": await store.access_tokens.all(),
+        "links": await store.links.page(AT),
         "approved_tools": [await store.approved_tools.fingerprint("server", "tool")],
         "chats": chats,
         "messages": [each for chat in chats for each in await store.chats.messages(chat.chat_id)],

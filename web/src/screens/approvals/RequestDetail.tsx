@@ -97,6 +97,7 @@ export function RequestDetail(props: RequestDetailProps) {
           digest={digest}
           graph={run.graph}
           path={request.path}
+          isOpen={!isDone}
         />
       </div>
       {!isDone && fields.actions.length > 0 && (

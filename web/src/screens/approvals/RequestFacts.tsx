@@ -1,6 +1,7 @@
 import { statusesByWave } from "@/api/executionSummary";
 import type { ExecutionDigest, GraphDocument, PendingRequest } from "@/api/types";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
+import { OneTimeLink } from "@/inspector/OneTimeLink";
 import { actionLabel, type RequestFields } from "@/inspector/requestFields";
 import { ToolAbout } from "@/inspector/ToolAbout";
 import styles from "./RequestDetail.module.css";
@@ -13,10 +14,13 @@ type RequestFactsProps = {
   digest: ExecutionDigest | undefined;
   graph: GraphDocument | null;
   path: string | null;
+  /** Nobody has answered it yet. */
+  isOpen: boolean;
 };
 
 /** What there is to know beside the question: time, what follows, how far the run is. */
-export function RequestFacts({ request, fields, digest, graph, path }: RequestFactsProps) {
+export function RequestFacts(props: RequestFactsProps) {
+  const { request, fields, digest, graph, path, isOpen } = props;
   const steps = nextSteps(fields, path, graph);
   return (
     <aside className={styles.facts} aria-label="About this request">
@@ -50,6 +54,16 @@ export function RequestFacts({ request, fields, digest, graph, path }: RequestFa
             <WaveGlyph waves={statusesByWave(digest)} />
             <span>{standInWords(digest)}</span>
           </p>
+        </section>
+      )}
+      {isOpen && (
+        <section>
+          <h3>Somebody else decides</h3>
+          <OneTimeLink
+            key={request.request_id}
+            executionId={request.execution_id}
+            requestId={request.request_id}
+          />
         </section>
       )}
     </aside>

@@ -2,6 +2,7 @@ import { useAnswer } from "@/api/mutations";
 import type { OpenRequestResponse } from "@/api/types";
 import { draftKey } from "@/inspector/answerDraft";
 import { answerProblem, formErrors } from "@/inspector/answerProblem";
+import { OneTimeLink } from "@/inspector/OneTimeLink";
 import { RequestForm } from "@/inspector/RequestForm";
 import { actionLabel, readRequest } from "@/inspector/requestFields";
 import { formatLeft } from "@/ui/format";
@@ -48,6 +49,9 @@ export function OpenRequest(props: OpenRequestProps) {
             .then(onAnswered, () => undefined)
         }
       />
+      {fields.kind !== "timer" && (
+        <OneTimeLink executionId={executionId} requestId={request.request_id} />
+      )}
     </section>
   );
 }

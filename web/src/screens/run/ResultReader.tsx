@@ -16,10 +16,11 @@ type ResultReaderProps = {
   parts: readonly ResultPart[];
   /** Leads back to where the reader was opened; null where it is all there is. */
   onClose: (() => void) | null;
+  onShare?: () => void;
 };
 
 /** The result of a run to be read: as wide as it needs, with its contents, and as a file. */
-export function ResultReader({ title, parts, onClose }: ResultReaderProps) {
+export function ResultReader({ title, parts, onClose, onShare }: ResultReaderProps) {
   const article = useRef<HTMLElement>(null);
   const headings = useHeadings(article);
   return (
@@ -31,6 +32,11 @@ export function ResultReader({ title, parts, onClose }: ResultReaderProps) {
           </Button>
         )}
         <ResultActions title={title} parts={parts} article={article} />
+        {onShare && (
+          <Button icon="link" onClick={onShare}>
+            Share
+          </Button>
+        )}
       </div>
       <div className={styles.columns}>
         {headings.length > 2 && <Contents headings={headings} />}

@@ -18,6 +18,7 @@ type RunActionsProps = {
   onKeep: () => void;
   /** Shows the run's stored JSON. */
   onJson: () => void;
+  onShare: () => void;
 };
 
 /** What can be done with a run: other things while it runs than when it has ended. */
@@ -25,7 +26,8 @@ export function RunActions(props: RunActionsProps) {
   return props.run.endedAt ? <EndedActions {...props} /> : <LiveActions {...props} />;
 }
 
-function LiveActions({ run, isInterrupted, onFork, onJson }: RunActionsProps) {
+function LiveActions(props: RunActionsProps) {
+  const { run, isInterrupted, onFork } = props;
   const pause = usePause(run.executionId);
   const resume = useResume(run.executionId);
   const cancel = useCancel(run.executionId);
@@ -52,12 +54,13 @@ function LiveActions({ run, isInterrupted, onFork, onJson }: RunActionsProps) {
       <Button icon="stop" kind="danger" onClick={() => cancel.mutate({}, { onError: showError })}>
         Cancel
       </Button>
-      <MoreMenu items={moreItems(run, onJson)} />
+      <MoreMenu items={moreItems(props)} />
     </>
   );
 }
 
-function EndedActions({ run, onFork, onJson, onKeep }: RunActionsProps) {
+function EndedActions(props: RunActionsProps) {
+  const { run, onFork, onKeep } = props;
   // A changed plan is that of no revision.
   const isFork = run.parent !== null && run.planId !== null && run.revision === null;
   const retry = useRetry(run.executionId);
@@ -105,7 +108,7 @@ function EndedActions({ run, onFork, onJson, onKeep }: RunActionsProps) {
           Run again
         </Button>
       )}
-      <MoreMenu items={moreItems(run, onJson)} />
+      <MoreMenu items={moreItems(props)} />
     </>
   );
 }
@@ -121,8 +124,9 @@ function MoreMenu({ items }: { items: MenuItem[] }) {
   return <Menu trigger={<IconButton icon="more" label="More" />} items={items} />;
 }
 
-function moreItems(run: RunState, onJson: () => void): MenuItem[] {
+function moreItems({ run, onJson, onShare }: RunActionsProps): MenuItem[] {
   return [
+    { label: "Share …", icon: "link", onSelect: onShare },
     { label: "Stored JSON", icon: "braces", onSelect: onJson },
     {
       label: "Copy the run's id",

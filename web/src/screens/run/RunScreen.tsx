@@ -43,6 +43,7 @@ import { RunActions } from "./RunActions";
 import { RunCanvas } from "./RunCanvas";
 import { RunHeader } from "./RunHeader";
 import styles from "./RunScreen.module.css";
+import { ShareDialog } from "./ShareDialog";
 import { StepLanes } from "./StepLanes";
 import { durationOf } from "./stepSummary";
 
@@ -92,6 +93,7 @@ function LoadedRun() {
   const [selected, select] = useSelectedStep(run);
   const [isReading, read] = useReading();
   const [isKeeping, setKeeping] = useState(false);
+  const [isSharing, setSharing] = useState(false);
   const [forking, setForking] = useState<{ path: string | null } | null>(null);
   const [runTab, setRunTab] = useState<RunTab>("result");
   useAnnouncements(run);
@@ -110,6 +112,7 @@ function LoadedRun() {
         onFork={() => setForking({ path: selected ? outerStep(selected.path) : null })}
         onKeep={() => setKeeping(true)}
         onJson={showJson}
+        onShare={() => setSharing(true)}
       />
     </>
   );
@@ -117,7 +120,7 @@ function LoadedRun() {
     <div className={styles.screen} ref={screen}>
       <RunHeader run={run} isInterrupted={isInterrupted} now={now} actions={actions} />
       {isReading ? (
-        <RunResultReader run={run} onClose={() => read(false)} />
+        <RunResultReader run={run} onClose={() => read(false)} onShare={() => setSharing(true)} />
       ) : (
         <Panels run={run} now={now} selectedPath={selected?.path ?? null} onSelect={select}>
           {selected ? (
@@ -147,13 +150,19 @@ function LoadedRun() {
       {isKeeping && run.planId !== null && (
         <KeepInPlan run={run} planId={run.planId} onClose={() => setKeeping(false)} />
       )}
+      <ShareDialog
+        executionId={run.executionId}
+        open={isSharing}
+        onClose={() => setSharing(false)}
+      />
       {forking && <ForkDialog run={run} path={forking.path} onClose={() => setForking(null)} />}
     </div>
   );
 }
 
 /** The result, over the whole width of the page. */
-function RunResultReader({ run, onClose }: { run: RunState; onClose: () => void }) {
+function RunResultReader(props: { run: RunState; onClose: () => void; onShare: () => void }) {
+  const { run, onClose, onShare } = props;
   const result = useResult(run.executionId, run.endedAt !== null);
   useShortcuts("The result", [{ keys: "escape", does: "Back to the run", run: onClose }]);
   if (!run.endedAt)
@@ -169,6 +178,7 @@ function RunResultReader({ run, onClose }: { run: RunState; onClose: () => void 
             text: node_results[id] ?? "",
           }))}
           onClose={onClose}
+          onShare={onShare}
         />
       )}
     </Loaded>

@@ -1,0 +1,65 @@
+"""Texts of runs as HTML: nothing of them becomes HTML of its own, and nothing is loaded."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from planwave.api.link_pages.texts import LONGEST, text_html
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("# T\n\n###### D", '<h2 dir="auto">T</h2>\n<h6 dir="auto">D</h6>\n'),
+        ("a <b>b</b> & c", '<p dir="auto">a &lt;b&gt;b&lt;/b&gt; &amp; c</p>\n'),
+        ("`<i>`", '<p dir="auto"><code>&lt;i&gt;</code></p>\n'),
+        ("```html\n<i>\n```", '<pre tabindex="0" dir="ltr"><code>&lt;i&gt;\n</code></pre>\n'),
+        (
+            '{"a": "<b>"}',
+            '<pre tabindex="0" dir="ltr">{&quot;a&quot;: &quot;&lt;b&gt;&quot;}</pre>',
+        ),
+        (7, '<pre tabindex="0" dir="ltr">7</pre>'),
+        (None, '<pre tabindex="0" dir="ltr">null</pre>'),
+    ],
+)
+def test_text_as_html(text: object, html: str) -> None:
+    assert text_html(text) == html
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "[x](javascript:alert(1))",
+        "[x](vbscript:x)",
+        "[x](data:text/html,<script>)",
+        "![x](javascript:alert(1))",
+        "![x](data:image/svg+xml,<svg onload=alert(1)>)",
+        '[x](https://a.example/"onmouseover="alert(1))',
+        '!["><script>](https://a.example)',
+        "<https://a.example/<script>>",
+        "| <script> |\n|---|\n| <img src=x onerror=alert(1)> |",
+        "~~~<script>\nx\n~~~",
+    ],
+)
+def test_no_text_becomes_a_script(text: str) -> None:
+    html = text_html(text)
+    tags = re.findall(r"<(\w+)([^>]*)>", html)
+    known = {"p", "a", "pre", "code", "div", "table", "thead", "tbody", "tr", "th", "td", "img"}
+    assert {name for name, _ in tags} <= known
+    for _, attributes in tags:
+        names = re.findall(r'([\w-]+)="[^"]*"', attributes)
+        assert set(names) <= {"dir", "href", "rel", "tabindex", "class", "src", "alt"}, html
+        assert re.sub(r'[\w-]+="[^"]*"', "", attributes).strip() == "", html
+        for value in re.findall(r'(?:href|src)="([^"]*)"', attributes):
+            assert value.startswith(("https://", "data:image/")), html
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    html = text_html("x" * (LONGEST + 1))
+    assert "512,000 of 512,001 characters" in html
+    assert html.startswith("<pre")
+    assert "The first 10 of 12" in text_html("x" * 12, 10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +13,7 @@ from markdown_it import MarkdownIt
 if TYPE_CHECKING:
     from markdown_it.renderer import RendererHTML
     from markdown_it.rules_core import StateCore
+    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
     from markdown_it.utils import EnvType, OptionsDict
 
@@ -24,6 +26,10 @@ _LONGEST_MARKDOWN: Final = 256_000
 _TITLE_LEVEL: Final = 1
 """Of the page; the headings of texts are below it."""
 _DEEPEST: Final = 6
+_MATH: Final = re.compile(
+    r"\\\(.+?\\\)|\\\[.+?\\\]|\$\$.+?\$\$|\$(?![\s\d])[^$\n]+(?<!\s)\$(?!\d)", re.DOTALL
+)
+"""Mathematics, as the web UI finds it; here it is shown as it was written."""
 _BLOCKS: Final = frozenset(
     {"paragraph_open", "heading_open", "blockquote_open", "list_item_open", "td_open", "th_open"}
 )
@@ -58,6 +64,17 @@ def _adapt(state: StateCore) -> None:
             token.tag = f"h{min(int(token.tag[1:]) + _TITLE_LEVEL, _DEEPEST)}"
         if token.type in _BLOCKS:
             token.attrSet("dir", "auto")
+
+
+def _keep_math(state: StateInline, silent: bool) -> bool:
+    """Keep mathematics as it is: its marks are none of Markdown."""
+    found = _MATH.match(state.src, state.pos)
+    if found is None:
+        return False
+    if not silent:
+        state.push("code_inline", "code", 0).content = found[0]
+    state.pos = found.end()
+    return True
 
 
 def _image(
@@ -106,6 +123,7 @@ _REL: Final = "noreferrer noopener nofollow"
 def _reader() -> MarkdownIt:
     reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     reader.core.ruler.push("planwave", _adapt)
+    reader.inline.ruler.before("escape", "math", _keep_math)
     for name, rule in (
         ("image", _image),
         ("link_open", _link),

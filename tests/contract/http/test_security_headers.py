@@ -53,7 +53,7 @@ def assert_guarded(headers: dict[str, str], where: object) -> None:
     assert "default-src" in policy, where
     assert "frame-ancestors 'none'" in policy, where
     assert "script-src" not in policy, where
-    is_of_link = isinstance(where, tuple) and where[0] == "/links/{key}" and where[1] != "OPTIONS"
+    is_of_link = where in (("GET", "/links/{key}"), ("POST", "/links/{key}"))
     referrers = "no-referrer" if is_of_link else "same-origin"  # its address is a secret
     assert headers["referrer-policy"] == referrers, where
     assert headers["cross-origin-opener-policy"] == "same-origin", where

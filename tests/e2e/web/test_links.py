@@ -68,7 +68,8 @@ async def test_a_shared_result_is_read_by_somebody_without_access(
     await expect(field).to_have_value(re.compile(r"^http://[^/]+/links/[\w-]{22}$"))
     url = await field.input_value()
     await expect(dialog.get_by_role("listitem")).to_contain_text("Result until")
-    await assert_screen_is_usable(page, "share", "desktop")
+    for width in ("desktop", "phone"):
+        await assert_screen_is_usable(page, "share", width)
     async with stranger(browser) as other:
         shown = await other.goto(url)
         assert shown is not None

@@ -130,6 +130,20 @@ async def test_invalid_time_is_rejected(service: Service, time: str) -> None:
         await service.executions.list(since=time)
 
 
+async def test_a_link_says_for_a_month_that_it_has_expired() -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    async with Service(dependencies(now=lambda: now[0])) as service:
+        execution_id = await run_to_end(service)
+        _, key = await service.links.create(execution_id, "result", lifetime_s=60)
+        now[0] += timedelta(days=30, seconds=60)
+        await service.maintenance.prune("2000-01-01")
+        assert (await service.links.find(key)).ended is None
+        now[0] += timedelta(seconds=1)
+        await service.maintenance.prune("2000-01-01")
+        with pytest.raises(NotFound):
+            await service.links.find(key)
+
+
 async def test_idempotency_key_expires(tmp_path: Path) -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     created = dependencies(limits=Limits(idempotency_hours=2), now=lambda: now[0])

@@ -20,6 +20,11 @@ from planwave.api.link_pages.texts import LONGEST, text_html
             '{"a": "<b>"}',
             '<pre tabindex="0" dir="ltr">{&quot;a&quot;: &quot;&lt;b&gt;&quot;}</pre>',
         ),
+        (
+            r"From $5 to $10: $\frac{a}{b}\,x_1$ and \[ a_1 < b_2 \]",
+            r'<p dir="auto">From $5 to $10: <code>$\frac{a}{b}\,x_1$</code> and '
+            "<code>\\[ a_1 &lt; b_2 \\]</code></p>\n",
+        ),
         (7, '<pre tabindex="0" dir="ltr">7</pre>'),
         (None, '<pre tabindex="0" dir="ltr">null</pre>'),
     ],

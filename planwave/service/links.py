@@ -231,14 +231,28 @@ class Links:
         names = _step_names(state)
         result = state.result().values.items()
         nodes = [state.nodes[each] for each in names if each in state.nodes]
+        given = self._given_to(state)
         return SharedRun(
             record.labels.name or record.title,
             state.status,
             state.started_at,
             state.completed_at,
             [(names.get(node_id, node_id), value) for node_id, value in result],
-            [_shared_step(node, names[node.path]) for node in nodes] if link.kind == "run" else (),
+            [_shared_step(node, names[node.path], is_given=node.path in given) for node in nodes]
+            if link.kind == "run"
+            else (),
         )
+
+    def _given_to(self, state: ExecutionState) -> set[str]:
+        """Return the steps whose value is an input: entry nodes, and those that were given one."""
+        documents: Sequence[Mapping[str, Any]] = (state.graph or {}).get("nodes", ())
+        infos = (
+            (each["id"], self._dependencies.catalogue.type_info(each["type"])) for each in documents
+        )
+        return {
+            *(state.inputs or ()),
+            *(own for own, info in infos if info is not None and info.entry),
+        }
 
     async def request_of(self, link: LinkRecord) -> LinkedRequest:
         """Return the request that a link answers, which is open.
@@ -340,8 +354,8 @@ def _step_names(state: ExecutionState) -> dict[str, str]:
     return {each["id"]: each.get("name") or each["id"] for each in documents}
 
 
-def _shared_step(node: NodeState, name: str) -> SharedStep:
-    delivered = node.delivered
+def _shared_step(node: NodeState, name: str, *, is_given: bool) -> SharedStep:
+    delivered = None if is_given else node.delivered
     value = main_output(delivered).value if delivered else None
     return SharedStep(name, node.status, node.wave, node.duration_s, value, bool(delivered))
 

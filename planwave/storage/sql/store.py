@@ -151,7 +151,7 @@ class Store:
         read, write = self._read, self._write
         self.revisions = SqlRevisions(read, write)
         self.triggers = SqlTriggers(read, write, self._instance_id)
-        self.notifications = SqlNotifications(read, write, writer and writer.outbox)
+        self.notifications = SqlNotifications(read, write, writer.outbox if writer else None)
         self.access_tokens, self.links = SqlAccessTokens(read, write), SqlLinks(read, write)
         self.approved_tools = SqlApprovedTools(read, write)
         self.chats, self.spend = SqlChats(read, write), SqlSpend(read, write)

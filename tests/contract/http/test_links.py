@@ -189,6 +189,25 @@ async def test_a_link_to_a_run_shows_its_steps_too() -> None:
         assert "<form" not in page.text
 
 
+async def test_a_link_to_a_run_shows_no_input() -> None:
+    graph = make_graph(
+        Node("s", "start", "S"), text_node("given", "x"), text_node("letter", GOOD),
+        edges=[("s", "given"), ("given", "letter")],
+    )  # fmt: skip
+    async with service() as client:
+        inputs = {"s": {"output": CANARY}, "given": {"output": f"{CANARY} too"}}
+        body = {"graph": graph.to_document(), "start": True, "inputs": inputs}
+        made = await client.post("/api/execute", json=body, headers=BEARER)
+        assert made.status_code == 202, made.text
+        execution_id = made.json()["execution_id"]
+        await client.service.executions.wait(execution_id)
+        link = await link_to(client, execution_id, kind="run")
+        page = await client.get(f"/links/{link['key']}")
+        assert "given" in words(page)
+        assert page.text.count("What it delivered") == 1
+        assert CANARY not in page.text
+
+
 async def test_a_link_that_shows_something_answers_nothing() -> None:
     async with asked() as on:
         link = await link_to(on.client, on.execution_id, kind="run")

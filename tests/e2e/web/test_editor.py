@@ -18,7 +18,7 @@ from tests.support.browser.accessibility import (
 from tests.support.browser.chromium import Pages, take_screenshot
 from tests.support.browser.plan_editor import EDGE_DATA, GRAPH, PlanEditor, patch_plan
 from tests.support.browser.scripted_model import ScriptedModel
-from tests.support.browser.steps import rendered
+from tests.support.browser.steps import rendered, stored_events
 from tests.support.browser.web_service import WebService
 
 LOST = "net::ERR_|WebSocket connection"
@@ -560,6 +560,37 @@ async def test_plan_is_changed_and_run_by_keyboard_alone(
     await page.keyboard.press(RUN_KEYS)
     await page.wait_for_url("**/runs/*")
     assert (await editor.stored())["nodes"][1]["name"] == "By keyboard"
+
+
+async def test_step_shows_its_last_run_and_runs_alone_with_what_it_got(
+    pages: Pages, model: ScriptedModel
+) -> None:
+    model.replies = {"Do draft.": "First draft.", "Do better.": "Better draft."}
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    panel = await editor.select("Draft")
+    await panel.get_by_role("tab", name="Last run").click()
+    await expect(panel.get_by_text("This step has not run yet.")).to_be_visible()
+    body = {"plan_id": editor.plan_id, "start": True}
+    first = (await (await page.request.post("/api/execute", data=body)).json())["execution_id"]
+    await stored_events(page, first)
+    await editor.visit()
+    panel = await editor.select("Draft")
+    await panel.get_by_role("tab", name="Settings").click()
+    await panel.get_by_label("Task", exact=True).fill("Do better.")
+    await panel.get_by_role("tab", name="Last run").click()
+    await expect(panel.get_by_text("First draft.")).to_be_visible()
+    await expect(panel.get_by_text("Water boils.")).to_be_visible()
+    await assert_accessible(page)
+    await take_screenshot(page, "editor-last-run")
+    await panel.get_by_role("button", name="Run this step with what it got").click()
+    await expect(panel.get_by_text("Better draft.")).to_be_visible()
+    await expect(panel.get_by_text("Water boils.")).to_be_visible()
+    assert len(model.prompts) == 2
+    query = f"/api/executions?plan_id={editor.plan_id}"
+    newest = (await (await page.request.get(query)).json())["executions"][0]["execution_id"]
+    other = await page.request.get(f"/api/executions/{newest}/nodes/other")
+    assert (await other.json())["status"] in ("not_reached", "pending")
 
 
 @every_width

@@ -139,6 +139,38 @@ export function useLastCompleted(planId: string | null) {
   });
 }
 
+/** Newest runs of a plan that are looked through for one in which a step ran. */
+const RUNS_LOOKED_THROUGH = 5;
+const STARTED: ReadonlySet<string> = new Set([
+  "running",
+  "retrying",
+  "waiting",
+  "completed",
+  "failed",
+]);
+/** While a step that is looked at runs. */
+const STEP_REFRESH_MS = 1_000;
+
+/** The newest run of a plan in which a step ran, and the step in it; null where it never did. */
+export function useLastRunOf(planId: string, nodeId: string) {
+  return useQuery({
+    queryKey: queryKeys.lastRunOf(planId, nodeId),
+    queryFn: async ({ signal }) => {
+      const query = { plan_id: planId, limit: RUNS_LOOKED_THROUGH };
+      const { executions } = await call("listExecutions", { query, signal });
+      for (const run of executions) {
+        const path = { execution_id: run.execution_id, path: nodeId };
+        // A revision before may not have had the step.
+        const node = await call("getNode", { path, signal }).catch(() => null);
+        if (node && STARTED.has(node.status)) return { run, node };
+      }
+      return null;
+    },
+    refetchInterval: ({ state }) =>
+      state.data && !isEnded(state.data.run) ? STEP_REFRESH_MS : false,
+  });
+}
+
 export function useExecution(executionId: string | null) {
   return useQuery({
     queryKey: queryKeys.execution(executionId ?? ""),

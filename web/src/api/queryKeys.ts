@@ -21,6 +21,7 @@ export const queryKeys = {
   allExecutions: ["executions"] as const,
   executions: (filters: ExecutionFilters) => ["executions", filters] as const,
   lastCompleted: (planId: string) => ["executions", "completed", planId] as const,
+  lastRunOf: (planId: string, nodeId: string) => ["executions", "of", planId, nodeId] as const,
   execution: (executionId: string) => ["execution", executionId] as const,
   lineage: (executionId: string) => ["execution", executionId, "lineage"] as const,
   document: (executionId: string) => ["execution", executionId, "document"] as const,

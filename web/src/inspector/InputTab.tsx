@@ -14,12 +14,14 @@ type Arrival = {
   text?: string;
 };
 
+type InputTabProps = {
+  executionId: string;
+  node: Pick<PartProps["node"], "path">;
+  onSelect: (path: string) => void;
+};
+
 /** Each text that came in, and the step that it came from. */
-export function InputTab({
-  executionId,
-  node,
-  onSelect,
-}: PartProps & { onSelect: (path: string) => void }) {
+export function InputTab({ executionId, node, onSelect }: InputTabProps) {
   const explanation = useExplain(executionId, node.path);
   return (
     <Loaded query={explanation} label="Loading what came in">

@@ -143,7 +143,16 @@ function Stored({ executionId, node }: PartProps) {
   );
 }
 
-function Output({ handle, output, tokens }: { handle: string; output: unknown; tokens: number }) {
+/** What left one output of a step. */
+export function Output({
+  handle,
+  output,
+  tokens,
+}: {
+  handle: string;
+  output: unknown;
+  tokens: number;
+}) {
   const { type, value } = output as { type: string; value: unknown };
   const text = typeof value === "string" ? value : writeJson(value, 2);
   return (

@@ -1,4 +1,4 @@
-import { useCallback, useMemo, useRef, useState } from "react";
+import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { useStore } from "zustand";
 import { useNodeTypes } from "@/api/queries";
@@ -28,12 +28,15 @@ export type EditorBodyProps = {
   onEnter: EnterCommand;
   /** Changes the id of a step wherever it is named; without it, ids stay. */
   onRename?: (id: string, to: string) => Promise<void>;
+  /** What a step did when it ran last. */
+  lastRun?: (id: string) => ReactNode;
   check: CheckResponse | undefined;
   comparison: Pick<Comparison, "nodes"> & Partial<Comparison>;
 };
 
 /** The plan as a canvas, a table or JSON, and the form of the selected step beside it. */
-export function EditorBody({ store, view, onEnter, onRename, check, comparison }: EditorBodyProps) {
+export function EditorBody(props: EditorBodyProps) {
+  const { store, view, onEnter, onRename, lastRun, check, comparison } = props;
   const before = comparison.nodes;
   const { content, selection } = useStore(store);
   const { graph } = content;
@@ -77,6 +80,7 @@ export function EditorBody({ store, view, onEnter, onRename, check, comparison }
           onChange={store.changeGraph}
           onSelect={store.select}
           onCorrect={store.correct}
+          lastRun={lastRun}
           onRename={onRename && ((to) => onRename(selected.id, to))}
           onDuplicate={commands.duplicate}
           onRemove={() => commands.remove([selected.id])}

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import type {
   DiagnosticResponse,
   GraphDocument,
@@ -42,6 +42,8 @@ export type NodePanelProps = {
   onChange: (graph: GraphDocument, kind?: string) => void;
   onSelect: (ids: string[]) => void;
   onCorrect: OnCorrect;
+  /** What a step did when it ran last. */
+  lastRun: ((id: string) => ReactNode) | undefined;
   /** Without it, the id stays. */
   onRename: ((to: string) => Promise<void>) | undefined;
   onDuplicate: () => void;
@@ -50,7 +52,7 @@ export type NodePanelProps = {
   ref: React.Ref<HTMLElement>;
 };
 
-type PanelTab = "settings" | "dependencies" | "policy" | "json";
+type PanelTab = "settings" | "dependencies" | "policy" | "last" | "json";
 
 /** The form of one step. */
 export function NodePanel(props: NodePanelProps) {
@@ -96,6 +98,7 @@ export function NodePanel(props: NodePanelProps) {
           { value: "settings", label: "Settings" },
           { value: "dependencies", label: "Depends on", count },
           { value: "policy", label: "Policy" },
+          ...(props.lastRun ? [{ value: "last", label: "Last run" } as const] : []),
           { value: "json", label: "JSON" },
         ]}
       >
@@ -111,6 +114,11 @@ export function NodePanel(props: NodePanelProps) {
             onChange={(policy) => change({ policy }, "policy")}
           />
         </TabPanel>
+        {props.lastRun && (
+          <TabPanel value="last" className={styles.body}>
+            {props.lastRun(node.id)}
+          </TabPanel>
+        )}
         <TabPanel value="json" className={styles.body}>
           <JsonField
             key={node.id}

@@ -10,6 +10,7 @@ import { Tag } from "@/ui/Tag";
 import { createEditorStore, type EditorStore } from "./editorStore";
 import { GraphEditor, useGraphCheck } from "./GraphEditor";
 import { ImportPlan } from "./ImportPlan";
+import { LastRun } from "./LastRun";
 import { PlanActions, PlanTitle } from "./PlanHeader";
 import { copyAsMermaid, downloadPlan } from "./planFile";
 import { RevisionBar } from "./RevisionBar";
@@ -40,6 +41,12 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
         comparison={comparison}
         onEnter={{ does: "Run the plan", run: run.start }}
         onRename={changes.rename}
+        lastRun={(id) => (
+          <LastRun
+            {...{ id, planId: plan.plan_id, graph: content.graph, flush: autosave.flush }}
+            onSelect={store.select}
+          />
+        )}
         title={
           <>
             {isDraft && <Tag>Draft</Tag>}

@@ -9,6 +9,7 @@
     │   │   ├── InvalidOperation 422  a change of a plan cannot be applied
     │   │   ├── InvalidAnswer    422  an answer to a request cannot be taken
     │   │   ├── InvalidChanges   422  what a fork is to change cannot be changed so
+    │   │   ├── InvalidInputs    422  the inputs of an execution do not fit its graph
     │   │   └── PlanInvalid      422  a model's plan could not be repaired
     │   ├── UnknownProvider, UnavailableProvider, UnknownModel  422
     │   ├── NotFound             404  no plan, execution, node or file of that name
@@ -211,6 +212,12 @@ class InvalidChanges(GraphInvalid):
     """What a fork is to change cannot be changed so; ``diagnostics`` holds every finding."""
 
     code = "invalid-changes"
+
+
+class InvalidInputs(GraphInvalid):
+    """The inputs of an execution do not fit what its graph declares; pointers are like ``/inputs/city``."""
+
+    code = "invalid-inputs"
 
 
 class PlanInvalid(GraphInvalid):

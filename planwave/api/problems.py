@@ -28,6 +28,7 @@ from planwave.errors import (
     Forbidden,
     GraphInvalid,
     InputError,
+    InvalidInputs,
     LimitExceeded,
     NotFound,
     PlanInvalid,
@@ -387,6 +388,8 @@ def prefix_error_pointers(graph: str = "") -> Generator[None]:
     """Prefix the pointers of diagnostics so that they point into the body; ``graph`` points to its graph."""
     try:
         yield
+    except InvalidInputs:  # they point into the body already
+        raise
     except GraphInvalid as error:
         diagnostics: tuple[Diagnostic, ...] = error.diagnostics
         error.diagnostics = tuple(

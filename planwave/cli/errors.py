@@ -15,6 +15,9 @@ from planwave.cli.signals import Interrupted
 from planwave.errors import (
     GraphInvalid,
     InputError,
+    InvalidAnswer,
+    InvalidChanges,
+    InvalidInputs,
     PlanwaveError,
     ProviderError,
     UnavailableProvider,
@@ -44,13 +47,10 @@ def exit_code_of(error: PlanwaveError) -> int:
     match error:
         case Interrupted():
             return error.exit_code
+        case InvalidAnswer() | InvalidChanges() | InvalidInputs():
+            return ExitCode.USAGE
         case GraphInvalid():
-            # Lazy: test_a_press_of_tab_loads_no_service
-            from planwave.service.executions.answers import InvalidAnswer
-            from planwave.service.executions.fork import InvalidChanges
-
-            is_argument = isinstance(error, InvalidAnswer | InvalidChanges)
-            return ExitCode.USAGE if is_argument else ExitCode.INVALID_PLAN
+            return ExitCode.INVALID_PLAN
         case UnknownProvider() | UnavailableProvider() | UnknownModel() | ProviderError():
             return ExitCode.NO_PROVIDER
         case InputError():

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
 
-from planwave.errors import InputError, TemplateError
+from planwave.errors import InputError, InvalidInputs, TemplateError
 from planwave.executor.options import RunOptions
 from planwave.executor.program import BoundNode, Program
 from planwave.executor.scheduling.waves import WaveBarrier
 from planwave.expressions import TaskTemplate
 from planwave.expressions.json_text import copy_json
+from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.json_values import (
     MAX_VALUE_DEPTH,
     JsonLimits,
     NotJson,
     json_findings,
+    pointer_part,
     to_json_each,
 )
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
@@ -25,6 +27,8 @@ from planwave.graph.protocols import DeclaresInputs, InputAdapter
 from planwave.validation import json_type
 
 _MAX_NODES_LISTED = 20
+_INPUTS: Final = "/inputs"
+"""Where inputs are in the body of a request."""
 _VALUE_LIMITS = JsonLimits(MAX_VALUE_DEPTH + 1)
 """For finding the places of what is not JSON in values by handle."""
 
@@ -141,11 +145,22 @@ def _input_value(program: Program, number: int, entry: InputPlan) -> Json:
 
 
 def require_tasks(program: Program, entry: InputPlan) -> dict[str, Json]:
-    """Check before a run that its inputs have what its tasks name, and return these inputs.
+    """Check before a run that its inputs have what it declares and what its tasks name, and return these inputs.
 
     Raises:
-        InputError: ``invalid-inputs``.
+        InvalidInputs: An entry node that is given nothing declares what has no default.
+        InputError: ``invalid-inputs``: a task names an input without a value.
     """
+    nothing_given = program.entry_nodes - entry.dropped - entry.preset.keys()
+    if entry.part is not None:
+        nothing_given &= entry.part
+    errors = [
+        each
+        for number in sorted(nothing_given)
+        for each in _value_errors(program.steps[number], None, _INPUTS)
+    ]
+    if errors:
+        raise InvalidInputs(errors)
     inputs = flow_inputs(program, entry)
     for number, step in enumerate(program.steps):
         if step.task is None or not (entry.part is None or number in entry.part):
@@ -211,9 +226,40 @@ def validate_inputs(
         again changes nothing.
 
     Raises:
+        InvalidInputs: They do not fit what the entry nodes declare; pointers lead into them as they are given.
         InputError: As ``copy_inputs``, and ``invalid-inputs`` if the type rejects them.
     """
-    return adapt_inputs(program, copy_inputs(program, inputs))
+    values = adapt_inputs(program, copy_inputs(program, inputs))
+    errors = [
+        each
+        for node_id, by_handle in values.items()
+        for each in _declared_errors(program, node_id, by_handle, inputs or {})
+    ]
+    if errors:
+        raise InvalidInputs(errors)
+    return values
+
+
+def _declared_errors(
+    program: Program, node_id: str, by_handle: Mapping[str, Json], given: Mapping[str, Json]
+) -> Iterator[Diagnostic]:
+    """Yield where the values of a node do not fit what it declares."""
+    step = program.steps[program.topology.index[node_id]]
+    first = step.facts.outputs[0].name if step.facts.outputs else ""
+    if first not in by_handle:
+        return
+    pointer = _INPUTS
+    if node_id in given:
+        pointer += f"/{pointer_part(node_id)}/{first}"
+    elif first in given:
+        pointer += f"/{first}"
+    yield from _value_errors(step, by_handle[first], pointer)
+
+
+def _value_errors(step: BoundNode, given: Json, pointer: str) -> Iterator[Diagnostic]:
+    if isinstance(step.implementation, DeclaresInputs):
+        for each in step.implementation.input_errors(step.node.data, given):
+            yield replace(each, pointer=pointer + each.pointer, node=step.node.id)
 
 
 def adapt_inputs(
@@ -256,13 +302,26 @@ def _by_node(program: Program, inputs: Mapping[str, Json]) -> Mapping[str, Json]
         (number,) = program.entry_nodes
         if all(has_output(steps[number].facts, key) for key in inputs):
             return {steps[number].node.id: inputs}
-    if not inputs.keys() <= {name for names in fields.values() for name in names}:
+    known = [name for names in fields.values() for name in names]
+    if not known:
         return inputs
+    if not inputs.keys() <= set(known):
+        raise InvalidInputs([_unknown_input(name, known) for name in inputs if name not in known])
     return {
         node_id: {steps[index[node_id]].facts.outputs[0].name: own}
         for node_id, names in fields.items()
         if (own := {name: inputs[name] for name in names if name in inputs})
     }
+
+
+def _unknown_input(name: str, known: Sequence[str]) -> Diagnostic:
+    return Diagnostic(
+        InvalidInputs.code,
+        "error",
+        f"{short_repr(name)} is no input",
+        f"{_INPUTS}/{pointer_part(name)}",
+        hint=f"its inputs are {', '.join(known[:_MAX_NODES_LISTED])}",
+    )
 
 
 def _adapted_values(program: Program, number: int, values: dict[str, Json]) -> dict[str, Json]:

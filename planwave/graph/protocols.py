@@ -321,6 +321,10 @@ class DeclaresInputs(Protocol):
         """
         ...
 
+    def input_errors(self, data: Mapping[str, Json], given: Json = None) -> Iterable[Diagnostic]:
+        """Yield what is wrong with the value of a run; pointers lead into that value."""
+        ...
+
 
 @runtime_checkable
 class ReusableResult(Protocol):

@@ -43,7 +43,7 @@ def test_errors_that_another_attempt_cannot_change_are_permanent() -> None:
     }
     assert permanent == {
         "Conflict", "Forbidden", "Gone", "GraphInvalid", "InputError", "InvalidAnswer",
-        "InvalidChanges", "InvalidOperation", "InvalidTransition",
+        "InvalidChanges", "InvalidInputs", "InvalidOperation", "InvalidTransition",
         "LimitExceeded", "NotFound", "PermanentError", "PreconditionFailed", "PreconditionRequired", "ProviderError",
         "ResultNotJson", "SchemaTooNew", "TemplateError", "Unauthorized", "UnavailableProvider",
         "UnknownModel", "UnknownProvider",

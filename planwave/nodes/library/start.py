@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import Field
 
+from planwave.errors import InvalidInputs
 from planwave.expressions import copy_json
+from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.inputs import Inputs
+from planwave.graph.json_values import pointer_part
 from planwave.graph.model import Json, Port
 from planwave.graph.protocols import FlowContext
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, NO_SOCKET
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType
 from planwave.nodes.checking.node_view import NodeView
+
+_OTHER_FIELDS: Final = frozenset({"additionalProperties", "patternProperties"}) | {
+    "allOf", "anyOf", "oneOf", "$ref", "if", "unevaluatedProperties",
+}  # fmt: skip
+"""Keywords with which a schema says which fields there may be beside its ``properties``."""
 
 
 class StartData(NodeData):
@@ -68,6 +76,41 @@ class Start(NodeType):
             value |= cast("dict[str, Json]", copy_json(part))
         return value
 
+    def input_errors(self, data: Mapping[str, Json], given: Json = None) -> Iterable[Diagnostic]:
+        """Yield what does not fit the schema: fields that are missing or unknown, and wrong types.
+
+        Fields that the schema does not declare are unknown, unless it says which others there may be.
+        """
+        schema = self.input_schema(data)
+        if schema is None:
+            return
+        value, fields = self.input_value(data, given), _properties(data)
+        if fields and given is None and not isinstance(value, dict):
+            value = {}
+        if fields and isinstance(value, dict):
+            unknown = [] if _OTHER_FIELDS & schema.keys() else [n for n in value if n not in fields]
+            required = cast("list[str]", schema.get("required") or [])
+            missing = [name for name in fields if name in required and name not in value]
+            hint = f"its inputs are {', '.join(fields)}"
+            yield from (
+                _finding(f"{n!r} is no input", f"/{pointer_part(n)}", hint) for n in unknown
+            )
+            yield from (
+                _finding(f"the input {n!r} is missing", f"/{pointer_part(n)}") for n in missing
+            )
+            schema = {**schema, "required": [each for each in required if each not in missing]}
+            value = {name: own for name, own in value.items() if name not in unknown}
+        # Lazy: test_the_schema_library_is_loaded_only_for_forms
+        from planwave.nodes.json_schema import validate
+
+        errors = validate(cast("Json", schema), value)
+        if errors and given is None and not fields and data.get("initialInput") in (None, ""):
+            yield _finding("the input is missing", "")
+            return
+        for error in errors:
+            name = f"the input {error.pointer[1:]!r}" if error.pointer else "the input"
+            yield _finding(f"{name}: {error.message}", error.pointer, error.hint)
+
     def input_schema(self, data: Mapping[str, Json]) -> Mapping[str, Any] | None:
         """Return the JSON Schema of the input, as far as the data of a node declare one."""
         declared = data.get("schema")
@@ -82,6 +125,10 @@ class Start(NodeType):
         for error in check_schema(cast("Json", data.declared)):
             pointer = f"/data/schema{error.pointer}"
             yield NodeFinding("invalid-data", f"data.schema: {error.message}", pointer, error.hint)
+
+
+def _finding(message: str, pointer: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(InvalidInputs.code, "error", message, pointer, hint=hint)
 
 
 def _properties(data: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -92,6 +92,17 @@ def flow_steps(ctx: typer.Context) -> Offered:
     return _read(ctx, read)
 
 
+def input_sets(ctx: typer.Context) -> Offered:
+    """Offer the names of saved inputs of the flow before it on the command line."""
+
+    async def read(history: History) -> Offered:
+        flow = await find_flow(history, _before(ctx))
+        saved = await history.flows.input_sets(flow.plan_id)
+        return [(each.name, ", ".join(each.inputs)) for each in saved]
+
+    return _read(ctx, read)
+
+
 def triggers(ctx: typer.Context) -> Offered:
     """Offer triggers, the newest first."""
 

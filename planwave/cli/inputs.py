@@ -137,11 +137,24 @@ def _with_fields(
         name = name.strip()
         if equals and name in properties and name not in graph.by_id:
             fields[name] = _field_value(value, properties[name])
-        elif isinstance(argument, dict) and argument and argument.keys() <= properties.keys():
-            fields |= argument
+        elif own := _only_fields(argument, properties, entries):
+            fields |= own
         else:
             others.append(argument)
     return [*others, {entries[0]: {DEFAULT_SOURCE_HANDLE: fields}}] if fields else others
+
+
+def _only_fields(
+    argument: InputArgument, properties: Mapping[str, Json], entries: Sequence[str]
+) -> Mapping[str, Json]:
+    """Return an object of fields of the one entry node, by themselves or as its value; else nothing."""
+    if not isinstance(argument, dict):
+        return {}
+    own: dict[str, Json] = argument
+    if argument.keys() == {*entries}:
+        by_handle = _as_object(argument[entries[0]])
+        own = _as_object(by_handle.get(DEFAULT_SOURCE_HANDLE)) if len(by_handle) == 1 else {}
+    return own if own.keys() <= properties.keys() else {}
 
 
 def _declared_fields(graph: Graph, entries: Sequence[str]) -> Mapping[str, Json]:

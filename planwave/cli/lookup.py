@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from planwave.errors import Conflict, InputError, NotFound
 from planwave.graph.diagnostics import short_repr
@@ -148,6 +148,21 @@ async def find_flow(
     """
     plan_id = await find_flow_id(queries, name, destroys=destroys)
     return await queries.flows.get(plan_id, revision)
+
+
+async def find_input_set(queries: Queries, flow: Flow, name: str) -> Mapping[str, Any]:
+    """Return the inputs of a flow that are saved under a name.
+
+    Raises:
+        NotFound: There are none; the hint has the names.
+    """
+    saved = {each.name: each.inputs for each in await queries.flows.input_sets(flow.plan_id)}
+    if name not in saved:
+        near = closest_match(name, saved)
+        names = f"the names are {', '.join(saved)}" if saved else "none are saved yet"
+        hint = names if near is None else f"did you mean {near!r}? {names}"
+        raise NotFound(f"no inputs of {flow.name!r} are saved as {short_repr(name)}", hint=hint)
+    return saved[name]
 
 
 async def find_flow_id(

@@ -227,6 +227,15 @@ InputOption = Annotated[
         "Can be repeated.",
     ),
 ]
+InputsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--inputs",
+        metavar="SAVED",
+        autocompletion=completion.input_sets,
+        help="Begin with the inputs that are saved under this name; --input changes some of them.",
+    ),
+]
 SetResultOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         FlowEditResponse,
         FlowResponse,
         FlowsResponse,
+        InputSetResponse,
+        InputSetsResponse,
         PublicationResponse,
     )
     from planwave.shapes.triggers import (
@@ -191,6 +193,33 @@ class FlowMethods(ABC):
         body = {"model": model, "tool": tool, "hook": hook}
         path = ("api", "flows", plan_id, "publication")
         return self._send(requests.put(*path, body=body))
+
+    def input_sets(self, plan_id: str) -> InputSetsResponse:
+        """Return the inputs that are saved of a flow: ``{"input_sets": […]}``."""
+        return self._send(requests.get("api", "flows", plan_id, "input-sets"))
+
+    def save_input_set(
+        self,
+        plan_id: str,
+        name: str,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        new_name: str | None = None,
+    ) -> InputSetResponse:
+        """Save inputs of a flow under a name, in place of those that have it; or give those another name.
+
+        Raises:
+            InputError: ``invalid-inputs``: an execution would refuse them.
+            NotFound: Nothing is saved under the name, and no inputs are given.
+            Conflict: ``name-taken``: others have the new name.
+        """
+        path = ("api", "flows", plan_id, "input-sets", name)
+        body = {"inputs": inputs, "name": new_name}
+        return self._send(requests.put(*path, body=body))
+
+    def delete_input_set(self, plan_id: str, name: str) -> None:
+        """Delete the inputs that are saved under a name."""
+        self._send(requests.delete("api", "flows", plan_id, "input-sets", name))
 
     def delete_flow(self, plan_id: str, *, force: bool = False) -> None:
         """Delete a flow with its revisions; its executions are kept.

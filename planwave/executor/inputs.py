@@ -293,6 +293,25 @@ def copy_inputs(program: Program, inputs: Mapping[str, Json] | None) -> dict[str
     }
 
 
+def named_inputs(program: Program, inputs: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return checked inputs as ``{field: value}``, or by node where they are not fields of an entry node only.
+
+    In this form they outlast other names of nodes. Errors are those of ``copy_inputs``.
+    """
+    by_node = copy_inputs(program, inputs)
+    index, fields = program.topology.index, program.inputs.fields
+    named: dict[str, Json] = {}
+    for node_id, by_handle in by_node.items():
+        first = program.steps[index[node_id]].facts.outputs[0].name
+        own = by_handle.get(first) if len(by_handle) == 1 else None
+        if not isinstance(own, dict) or not own.keys() <= set(fields.get(node_id, ())):
+            return by_node
+        if own.keys() & (named.keys() | index.keys()):
+            return by_node
+        named |= own
+    return named
+
+
 def _by_node(program: Program, inputs: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return inputs by node: flat ones are outputs of the one entry node, or fields that entries declare."""
     steps, index, fields = program.steps, program.topology.index, program.inputs.fields

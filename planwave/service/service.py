@@ -31,6 +31,7 @@ from planwave.service.dependencies import Observer, ServiceDependencies, Tracer
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.flows.flow_service import FlowService
 from planwave.service.flows.flow_tools import FlowTools
+from planwave.service.flows.input_sets import InputSets
 from planwave.service.following import Following
 from planwave.service.leadership import Leader
 from planwave.service.links import Links
@@ -95,6 +96,7 @@ class Service:
         revisions: What plans were before: read, compared, restored, approved.
         flows: The plans that have a name, which others call.
         flow_tools: The flows that are published as tools.
+        input_sets: The inputs of flows that are saved under a name.
         executions: What runs or has run: started, commanded, watched, read.
         triggers: What starts flows without a person, and its deliveries.
         followers: The clients whose leaving cancels an execution.
@@ -122,6 +124,7 @@ class Service:
         self.revisions = RevisionService(dependencies, self.plans)
         self.flows = FlowService(dependencies, self.plans)
         self.flow_tools = FlowTools(dependencies, self.flows)
+        self.input_sets = InputSets(dependencies, self.flows)
         self.executions = ExecutionService(dependencies, self.plans, self.flows)
         self.triggers = TriggerService(dependencies, self.flows, self.executions)
         self.followers = Followers(self._store, self.executions)

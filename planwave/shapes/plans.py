@@ -263,3 +263,24 @@ class PublicationResponse(TypedDict):
     tool: bool
     hooks: list[PublishedHook]
     """The triggers of its `webhook` nodes; those that are not enabled start nothing."""
+
+
+class InputSetResponse(TypedDict):
+    """Inputs of a flow that are saved under a name."""
+
+    name: str
+    inputs: dict[str, Any]
+    """As `POST /api/execute` takes them."""
+    created_at: str
+    updated_at: str
+    """When the inputs or the name were changed last."""
+    created_by: PrincipalDocument | None
+    """Who saved them last."""
+    issues: list[DiagnosticResponse]
+    """What does not fit the live revision of the flow any more; pointers such as `/inputs/city`."""
+
+
+class InputSetsResponse(TypedDict):
+    """The saved inputs of a flow, by name."""
+
+    input_sets: list[InputSetResponse]

@@ -57,6 +57,24 @@ def plan_in_use(plan_id: str, execution_id: str) -> Conflict:
     )
 
 
+def input_set_taken(name: str) -> Conflict:
+    """Return the error for a name under which a flow has other inputs already."""
+    return Conflict(
+        f"the flow has inputs saved as {name!r} already",
+        code="name-taken",
+        hint="choose another name, or delete those first",
+    )
+
+
+def too_many_input_sets(most: int) -> Conflict:
+    """Return the error for more saved inputs than a flow may have."""
+    return Conflict(
+        f"the flow has {most} sets of saved inputs, which is as many as it may have",
+        code="too-many-input-sets",
+        hint="delete one, or save these in place of one",
+    )
+
+
 def flow_in_use(name: str, uses: Sequence[str]) -> Conflict:
     """Return the error for taking away the name of a flow that others lead to."""
     return Conflict(

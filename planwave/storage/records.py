@@ -126,6 +126,24 @@ class PlanRevision:
     approval: Approval | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class InputSet:
+    """Inputs of a flow that were saved under a name.
+
+    Attributes:
+        inputs: In the form in which an execution is given them.
+        updated_at: When the inputs or the name were changed last, UTC.
+        created_by: Who saved them last.
+    """
+
+    plan_id: str
+    name: str
+    inputs: Mapping[str, Any]
+    created_at: str
+    updated_at: str
+    created_by: Principal | None = None
+
+
 class ExecutionLabels(NamedTuple):
     """What people say of an execution, to find it again.
 

@@ -85,7 +85,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
         "chat_documents chat_service configurations message_tree node_memory replies reply_runs"
     ),
     "service/executions": "carried execution_service plan_edits",
-    "service/flows": "flow_queries flow_tools",
+    "service/flows": "flow_queries flow_tools input_sets",
     "service/library": "arguments event_loops stores",
     "service/notifications": "documents messages notification_service",
     "service/plans": "revisions",
@@ -100,7 +100,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "storage/sql": "appends execution_facts locks outbox queries schema store",
     "storage/sqlite": "memory migrations transactions",
     "storage/sql/stores": (
-        "access_tokens approved_tools chats links notifications revisions spend triggers"
+        "access_tokens approved_tools chats input_sets links notifications revisions spend triggers"
     ),
     "triggers": "adapter webhook_answers webhooks",
 }

@@ -58,6 +58,8 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "updateFlow": AuditAction("flow.saved"),
     "editFlow": AuditAction("flow.saved"),
     "publishFlow": AuditAction("flow.published"),
+    "saveInputSet": AuditAction("flow.inputs-saved"),
+    "deleteInputSet": AuditAction("flow.inputs.deleted", is_strict=True),
     "removeName": AuditAction("flow.deleted", is_strict=True),
     "deleteFlow": AuditAction("flow.deleted", is_strict=True),
     "createExecution": AuditAction("execution.created"),

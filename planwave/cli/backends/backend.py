@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from planwave.shapes.plans import RevisionDiffResponse
     from planwave.storage.records import (
         ExecutionRecord,
+        InputSet,
         PlanRecord,
         PlanRevision,
     )
@@ -108,6 +109,10 @@ class StoredFlows(Protocol):
 
     async def summaries(self, flows: Sequence[PlanRecord], /) -> Sequence[Mapping[str, Any]]:
         """Return flows that were listed in the JSON form of the API."""
+        ...
+
+    async def input_sets(self, plan_id: str) -> Sequence[InputSet]:
+        """Return the inputs that are saved of a flow, by name."""
         ...
 
 

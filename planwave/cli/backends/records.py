@@ -7,7 +7,13 @@ from typing import Any, Final
 
 from planwave.principals import Principal
 from planwave.service.flows.flow_queries import Flow
-from planwave.storage.records import Approval, ExecutionRecord, PlanRecord, PlanRevision
+from planwave.storage.records import (
+    Approval,
+    ExecutionRecord,
+    InputSet,
+    PlanRecord,
+    PlanRevision,
+)
 
 
 def plan_from_json(plan: Mapping[str, Any]) -> PlanRecord:
@@ -66,6 +72,12 @@ def flow_record_from_json(flow: Mapping[str, Any]) -> PlanRecord:
         description=flow["description"],
         sound_revision=flow["live_revision"],
     )
+
+
+def input_set_from_json(plan_id: str, saved: Mapping[str, Any]) -> InputSet:
+    """Return saved inputs of a list."""
+    names = ("name", "inputs", "created_at", "updated_at")
+    return InputSet(plan_id, *(saved[name] for name in names), principal_of(saved))
 
 
 def flow_from_json(flow: Mapping[str, Any]) -> Flow:

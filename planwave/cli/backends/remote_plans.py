@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from planwave.cli.backends.records import (
     flow_from_json,
     flow_record_from_json,
+    input_set_from_json,
     plan_from_json,
     revision_from_json,
 )
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from planwave.service.plans.revisions import Editor
     from planwave.shapes.common import PlanStatus
     from planwave.shapes.plans import RevisionDiffResponse
-    from planwave.storage.records import PlanRecord, PlanRevision
+    from planwave.storage.records import InputSet, PlanRecord, PlanRevision
 
 _MAX_PAGE_SIZE: Final = 200
 
@@ -198,6 +199,11 @@ class RemoteFlows:
     async def summaries(self, flows: Sequence[PlanRecord], /) -> Sequence[dict[str, Any]]:
         """See ``StoredFlows.summaries``."""
         return [each.document for each in flows]
+
+    async def input_sets(self, plan_id: str) -> Sequence[InputSet]:
+        """See ``StoredFlows.input_sets``."""
+        saved = (await self._client.input_sets(plan_id))["input_sets"]
+        return [input_set_from_json(plan_id, each) for each in saved]
 
     async def create(
         self,

@@ -17,12 +17,13 @@ from planwave.cli.commands.triggers import triggers_of
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_inputs, read_source
-from planwave.cli.lookup import find_flow, find_flow_id, find_plan
+from planwave.cli.lookup import find_flow, find_flow_id, find_input_set, find_plan
 from planwave.cli.options import (
     ApproveOption,
     BudgetOption,
     BudgetTokensOption,
     InputOption,
+    InputsOption,
     LimitOption,
     MaxParallelOption,
     OnFailure,
@@ -40,7 +41,7 @@ from planwave.service.flows.flow_queries import PUBLICATIONS
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
-    from planwave.cli.inputs import Source
+    from planwave.cli.inputs import InputArgument, Source
     from planwave.service.flows.flow_queries import Flow
     from planwave.shapes.common import Publication
     from planwave.shapes.plans import PublicationResponse
@@ -348,6 +349,7 @@ def run(
     ctx: CommandContext,
     name: NameArgument,
     revision: RevisionOption = None,
+    saved: InputsOption = None,
     inputs: InputOption = None,
     set_result: SetResultOption = None,
     scheduling: SchedulingOption = Scheduling.EAGER,
@@ -365,12 +367,19 @@ def run(
 
     * `planwave flow run triage --input "The printer is on fire"`
     * `planwave flow run triage --input message=Hello --revision 2 --json`
+    * `planwave flow run trip --inputs weekend --input days=3`
     """
     arguments = read_inputs(inputs or (), set_result or ())
     amounts = run_budget(budget, budget_tokens)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)
-    flow = ctx.read(lambda queries: find_flow(queries, name, revision))
-    job = RunJob(flow=flow, options=options, inputs=arguments, require_approval=approve)
+
+    async def read(queries: Queries) -> tuple[Flow, Sequence[InputArgument]]:
+        flow = await find_flow(queries, name, revision)
+        begin = [] if saved is None else [dict(await find_input_set(queries, flow, saved))]
+        return flow, [*begin, *arguments]
+
+    flow, given = ctx.read(read)
+    job = RunJob(flow=flow, options=options, inputs=given, require_approval=approve)
     run_and_exit(ctx, job)
 
 

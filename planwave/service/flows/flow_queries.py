@@ -23,7 +23,7 @@ from planwave.storage.records import PageCursor
 if TYPE_CHECKING:
     from planwave.shapes.common import GraphDocument, Publication
     from planwave.shapes.plans import FlowResponse, FlowSummary, RevisionSummary
-    from planwave.storage.records import PlanRecord, PlanRevision
+    from planwave.storage.records import InputSet, PlanRecord, PlanRevision
     from planwave.storage.sql.store import Store
 
 LIST_HINT: Final = "list the flows"
@@ -178,6 +178,15 @@ class FlowQueries:
             if len(page) < _PAGE:
                 return flows
             before = PageCursor(page[-1].created_at, page[-1].plan_id)
+
+    async def input_sets(self, plan_id: str) -> Sequence[InputSet]:
+        """Return the inputs that are saved of a flow, by name.
+
+        Raises:
+            NotFound: No flow has this id.
+        """
+        await self.record(plan_id)
+        return await self._store.input_sets.all(plan_id)
 
     async def record(self, plan_id: str) -> PlanRecord:
         """Return the record of a flow.

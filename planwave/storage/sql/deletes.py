@@ -29,6 +29,7 @@ from planwave.storage.sql.schema import (
     execution_search,
     execution_texts,
     executions,
+    input_sets,
     links,
     plans,
     revisions,
@@ -64,7 +65,8 @@ def delete_plan(connection: Connection, plan_id: str, *, force: bool = False) ->
     lock(connection, "plan", plan_id)
     _require_ended(connection, plan_id)
     release_name(connection, plan_id, force=force)
-    connection.execute(delete(revisions).where(revisions.c.plan_id == plan_id))
+    for table in (input_sets, revisions):
+        connection.execute(delete(table).where(table.c.plan_id == plan_id))
     if not connection.execute(delete(plans).where(plans.c.plan_id == plan_id)).rowcount:
         raise not_found("plan", plan_id)
 

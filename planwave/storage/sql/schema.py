@@ -28,7 +28,7 @@ from planwave.storage.sql.dialects import KEY, TEXT
 DELETED: Final = "deleted"
 """The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 
-SCHEMA_HASH: Final = "733810c8ec85b39e017f2d92046646f1c004dc5a5a34b10c0d20a2734edab56f"
+SCHEMA_HASH: Final = "a12e560ee28370dc5269d234f560b1037c0d378c5fcfc70ec85bf660053148be"
 """The hash of the tables and indexes below, as ``hash_of`` gives it; a changed table needs a new one.
 
 Stated here, because to compute it takes some milliseconds of each start. Tables are created only where
@@ -90,6 +90,18 @@ revisions = Table(
     Column("created_by", TEXT),
 )
 """The revisions of plans before the newest one, which is in ``plans``."""
+
+input_sets = Table(
+    "input_sets",
+    metadata,
+    Column("plan_id", TEXT, ForeignKey("plans.plan_id"), primary_key=True),
+    Column("name", TEXT, primary_key=True),
+    Column("inputs", TEXT, nullable=False),
+    Column("created_at", TEXT, nullable=False),
+    Column("updated_at", TEXT, nullable=False),
+    Column("created_by", TEXT),
+)
+"""Inputs of flows that were saved under a name. ``inputs`` is JSON, in the form in which an execution is given them."""
 
 triggers = Table(
     "triggers",

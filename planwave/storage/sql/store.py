@@ -47,6 +47,7 @@ from planwave.storage.sql.outbox import Outbox
 from planwave.storage.sql.stores.access_tokens import SqlAccessTokens
 from planwave.storage.sql.stores.approved_tools import SqlApprovedTools
 from planwave.storage.sql.stores.chats import SqlChats
+from planwave.storage.sql.stores.input_sets import SqlInputSets
 from planwave.storage.sql.stores.links import SqlLinks
 from planwave.storage.sql.stores.notifications import SqlNotifications
 from planwave.storage.sql.stores.revisions import SqlRevisions
@@ -149,7 +150,7 @@ class Store:
         self.leadership: Leadership = SoleLeadership()
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         read, write = self._read, self._write
-        self.revisions = SqlRevisions(read, write)
+        self.revisions, self.input_sets = SqlRevisions(read, write), SqlInputSets(read, write)
         self.triggers = SqlTriggers(read, write, self._instance_id)
         self.notifications = SqlNotifications(read, write, writer.outbox if writer else None)
         self.access_tokens, self.links = SqlAccessTokens(read, write), SqlLinks(read, write)

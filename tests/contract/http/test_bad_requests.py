@@ -254,6 +254,7 @@ BODIES: Final = {
 }
 BODIES_OF_ROUTES: Final = {
     ("PUT", "/api/flows/{}/publication"): {"model": True},
+    ("PUT", "/api/flows/{}/input-sets/{}"): {"inputs": {}},
     ("PATCH", "/api/chats/{}"): {"title": "x"},
     ("PATCH", "/api/executions/{}"): {"name": "x"},
 }

@@ -10,10 +10,17 @@ import pytest
 
 from planwave.errors import Conflict, NotFound, StoreError
 from planwave.events import Event
+from planwave.principals import LOCAL
 from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.chats import ChatRecord
 from planwave.storage.notifications import NotificationTarget
-from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, PlanRevision
+from planwave.storage.records import (
+    ExecutionRecord,
+    InputSet,
+    PageCursor,
+    PlanRecord,
+    PlanRevision,
+)
 from planwave.storage.sql.store import Store
 from planwave.storage.triggers import TriggerRecord
 
@@ -358,3 +365,53 @@ async def test_closed_store_rejects_flows(store: Store) -> None:
         with pytest.raises(StoreError) as refused:
             await refusing
         assert refused.value.code == "store-closed"
+
+
+def saved(name: str = "weekend", plan_id: str = "f1", **changes: Any) -> InputSet:
+    own = InputSet(plan_id, name, {"city": "Lisboa \u2603", "days": 2}, at(1), at(1), LOCAL)
+    return replace(own, **changes)
+
+
+async def test_inputs_are_saved_by_name_replaced_renamed_and_deleted(store: Store) -> None:
+    await save(store, flow(), flow("f2"))
+    sets = store.input_sets
+    for each in (saved("b"), saved("a"), saved("a", "f2")):
+        await sets.save(each, each.name, most=9)
+    assert await sets.all("f1") == [saved("a"), saved("b")]
+    again = saved("b", inputs={"city": None}, created_at=at(1), updated_at=at(2))
+    await sets.save(again, "b", most=9)
+    assert await sets.all("f1") == [saved("a"), again]
+    await sets.save(replace(again, name="c"), "b", most=9)
+    assert [each.name for each in await sets.all("f1")] == ["a", "c"]
+    with pytest.raises(Conflict, match="saved as 'a'") as refused:
+        await sets.save(saved("a"), "c", most=9)
+    assert refused.value.code == "name-taken"
+    with pytest.raises(NotFound):
+        await sets.save(saved("new"), "unknown", most=9)
+    with pytest.raises(Conflict) as refused:
+        await sets.save(saved("d"), "d", most=2)
+    assert refused.value.code == "too-many-input-sets"
+    with pytest.raises(NotFound):
+        await sets.save(saved(plan_id="p9"), "weekend", most=9)
+    assert await sets.delete("f1", "c")
+    assert not await sets.delete("f1", "c")
+    await store.delete_plan("f1")
+    assert await sets.all("f1") == []
+    assert await sets.all("f2") == [saved("a", "f2")]
+
+
+async def test_of_concurrent_savers_no_more_are_kept_than_may_be(store: Store) -> None:
+    await save(store, flow())
+    refused: list[str] = []
+
+    async def save_one(number: int) -> None:
+        try:
+            await store.input_sets.save(saved(f"s{number}"), f"s{number}", most=2)
+        except Conflict as error:
+            refused.append(error.code)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(6):
+            group.create_task(save_one(number))
+    assert refused == ["too-many-input-sets"] * 4
+    assert len(await store.input_sets.all("f1")) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
@@ -14,7 +15,11 @@ from typer.testing import CliRunner, Result
 
 from planwave.bootstrap import cli_factories
 from planwave.cli.app import app
+from planwave.cli.backends.lock_owner import lock_owner
+from planwave.client import Client
 from planwave.storage.lock import DirectoryLock
+from planwave.storage.records import InputSet
+from planwave.storage.sqlite.store import SqliteStore
 from tests.support.cli.command_process import isolated_directory
 from tests.support.server.running_server import running_server
 
@@ -122,6 +127,66 @@ def test_flow_is_saved_listed_shown_run_and_removed(name: str) -> None:
     assert refused("flow", "show", name)["error"]["code"] == "not-found"
     assert refused("show", created["plan_id"])["error"]["code"] == "not-found"
     assert invoke_ok("show", done["execution_id"])["plan_id"] == created["plan_id"]
+
+
+TRIP: dict[str, Any] = {
+    "nodes": [
+        {
+            "id": "s",
+            "type": "start",
+            "data": {
+                "schema": {"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}
+            },
+        },
+        {"id": "t", "type": "text", "data": {"text": "{{ city }} for {{ days }}"}},
+    ],
+    "edges": [],
+}
+
+
+def save_inputs(storage: Path, plan_id: str, name: str, inputs: dict[str, Any]) -> None:
+    """Save inputs of a flow: by the service that holds the directory, or in the directory itself."""
+    if (owner := lock_owner(storage)) is not None and owner.url is not None:
+        with Client(owner.url, token=TOKEN) as client:
+            client.save_input_set(plan_id, name, inputs)
+        return
+
+    async def save() -> None:
+        store, at = SqliteStore.open(storage), "2026-01-01T00:00:00.000000+00:00"
+        await store.input_sets.save(InputSet(plan_id, name, inputs, at, at), name, most=9)
+        await store.close()
+
+    asyncio.run(save())
+
+
+@pytest.mark.parametrize(
+    "inputs", [{"city": "Porto", "days": 2}, {"s": {"output": {"city": "Porto", "days": 2}}}]
+)
+def test_a_run_begins_with_saved_inputs_and_input_changes_some(
+    name: str, storage: Path, inputs: dict[str, Any]
+) -> None:
+    plan_id = invoke_ok("flow", "save", name, "-", stdin=TRIP)["plan_id"]
+    run = ("flow", "run", name, "--inputs")
+    error = refused(*run, "weekend", code=2)["error"]
+    assert error["hint"] == "none are saved yet"
+    save_inputs(storage, plan_id, "weekend", inputs)
+    assert invoke_ok(*run, "weekend")["node_results"]["t"] == "Porto for 2"
+    done = invoke_ok(*run, "weekend", "--input", "days=3")
+    assert done["node_results"]["t"] == "Porto for 3"
+    done = invoke_ok(*run, "weekend", "--input", '{"s": {"output": {"city": "Faro"}}}')
+    assert done["node_results"]["t"] == "Faro for 2"
+    error = refused(*run, "weekand", code=2)["error"]
+    assert (error["code"], error["hint"]) == (
+        "not-found", "did you mean 'weekend'? the names are weekend",
+    )  # fmt: skip
+    fields = {"properties": {"city": {"type": "string"}, "days": {"type": "string"}}}
+    text_days = {
+        **TRIP,
+        "nodes": [{**TRIP["nodes"][0], "data": {"schema": fields}}, TRIP["nodes"][1]],
+    }
+    invoke_ok("flow", "save", name, "-", stdin=text_days)
+    assert refused(*run, "weekend", code=2)["error"]["code"] == "invalid-inputs"
+    assert invoke_ok(*run, "weekend", "--input", "days=two")["node_results"]["t"] == "Porto for two"
 
 
 def test_flow_is_published_as_what_is_named(name: str) -> None:

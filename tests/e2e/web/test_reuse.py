@@ -166,3 +166,94 @@ async def test_a_run_shows_where_it_comes_from_and_leads_to_the_revision_that_ra
     assert changed.ok, await changed.text()
     await page.goto(f"/plans/{plan_id}?ran=1")
     await expect(page.get_by_text("The run used revision 1; this is revision 2")).to_be_visible()
+
+
+TRIP: dict[str, Any] = {
+    "nodes": [
+        {
+            "id": "s",
+            "type": "start",
+            "name": "Trip",
+            "data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "city": {"type": "string", "title": "City"},
+                        "days": {"type": "integer", "title": "Days"},
+                    },
+                    "required": ["city"],
+                }
+            },
+        },
+        {"id": "t", "type": "text", "name": "Words", "data": {"text": "{{ city }}, {{ days }}"}},
+    ],
+    "edges": [],
+}
+
+
+async def test_inputs_of_a_flow_are_saved_chosen_renamed_and_deleted(page: Page) -> None:
+    body = {"name": "Trips", "graph": TRIP}
+    made = await (await page.request.post("/api/flows", data=body)).json()
+    address = f"/api/flows/{made['plan_id']}"
+    await page.goto(f"/flows/{made['plan_id']}")
+    form = page.get_by_role("form", name="Run the flow")
+    city, days = form.get_by_label("City"), form.get_by_label("Days")
+    saved = form.get_by_label("Saved inputs", exact=True)
+    more = form.get_by_role("button", name="Save or change saved inputs")
+    await city.fill("Porto")
+    await days.fill("2")
+    await more.click()
+    await page.get_by_role("menuitem", name="Save as …").click()
+    dialog = page.get_by_role("dialog", name="Save these inputs")
+    await dialog.get_by_label("Name").fill("Weekend")
+    await assert_accessible(page)
+    await dialog.get_by_role("button", name="Save", exact=True).click()
+    await expect(saved).to_have_value("Weekend")
+    await page.reload()
+    await expect(city).to_have_value("")
+    await saved.select_option("Weekend")
+    await expect(city).to_have_value("Porto")
+    await expect(days).to_have_value("2")
+    await take_screenshot(page, "saved-inputs")
+    await days.fill("3")
+    await more.click()
+    await page.get_by_role("menuitem", name="Save as “Weekend”").click()
+    await expect(page.get_by_role("menu")).to_have_count(0)
+    await more.click()
+    await page.get_by_role("menuitem", name="Rename").click()
+    dialog = page.get_by_role("dialog", name="Rename the saved inputs")
+    await dialog.get_by_label("Name").fill("Long weekend")
+    await dialog.get_by_role("button", name="Save", exact=True).click()
+    await expect(saved).to_have_value("Long weekend")
+    sets = (await (await page.request.get(f"{address}/input-sets")).json())["input_sets"]
+    assert [(each["name"], each["inputs"]) for each in sets] == [
+        ("Long weekend", {"city": "Porto", "days": 3})
+    ]
+    start = TRIP["nodes"][0]
+    fields = {**start["data"]["schema"]["properties"], "days": {"type": "string", "title": "Days"}}
+    data = {"schema": {**start["data"]["schema"], "properties": fields}}
+    changed = {**TRIP, "nodes": [{**start, "data": data}, TRIP["nodes"][1]]}
+    assert (await page.request.put(address, data={"graph": changed})).ok
+    await page.reload()
+    await saved.select_option("Long weekend")
+    await expect(form.get_by_text("does not fit the flow any more")).to_contain_text("'days'")
+    await assert_accessible(page)
+    await take_screenshot(page, "saved-inputs-outdated")
+    await more.click()
+    await page.get_by_role("menuitem", name="Delete").click()
+    await expect(saved.get_by_role("option")).to_have_text(["None yet"])
+
+
+@every_width
+async def test_the_form_of_a_flow_with_saved_inputs_fits_every_width(
+    page: Page, width: str
+) -> None:
+    name = "A name of saved inputs that is " + "very " * 12 + "long"
+    made = await (
+        await page.request.post("/api/flows", data={"name": "Wide", "graph": TRIP})
+    ).json()
+    path = f"/api/flows/{made['plan_id']}/input-sets/{name}"
+    assert (await page.request.put(path, data={"inputs": {"city": "Porto"}})).ok
+    await page.goto(f"/flows/{made['plan_id']}")
+    await page.get_by_label("Saved inputs", exact=True).select_option(name)
+    await assert_screen_is_usable(page, "saved-inputs", width)

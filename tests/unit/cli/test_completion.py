@@ -24,6 +24,7 @@ from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.notifications import NotificationTarget
+from planwave.storage.records import InputSet
 from planwave.storage.sqlite.store import SqliteStore
 from planwave.storage.triggers import TriggerRecord
 from tests.support.cli.command_process import isolated_directory
@@ -39,7 +40,7 @@ INSTALLERS = ("install_completion", "show_completion")
 IDS = {
     "execution": "last", "flow": "triage", "type": "agent", "provider": "openai", "step": "step",
     "tool": "look_up", "secret": "orders", "trigger": "trg-0001", "token": "tok-0001",
-    "target": "trt-0001", "message": "ntf-0001", "request": "r5",
+    "target": "trt-0001", "message": "ntf-0001", "request": "r5", "inputs": "weekend",
 }  # fmt: skip
 """What is there of each kind."""
 REGISTRY = Registry(LIBRARY, tools=ToolRegistry())
@@ -54,6 +55,7 @@ def look_up(order: str) -> str:
 STORED_AS = {
     "A": "execution", "B": "execution", "PLAN": "flow", "PLAN_ID": "flow", "FLOW": "flow",
     "[FLOW]": "flow", "NAME_OR_ID": "flow", "TYPE": "type", "REQUEST": "request", "NODE": "step",
+    "SAVED": "inputs",
 }  # fmt: skip
 """The kind of what an argument names, by its metavar."""
 OTHERS = {
@@ -127,6 +129,8 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def store_others(directory: Path) -> None:
     store, at = SqliteStore.open(directory), "2026-01-01T00:00:00.000000+00:00"
     (flow,) = await store.plans(named=True)
+    inputs = InputSet(flow.plan_id, IDS["inputs"], {"step": {"output": "x"}}, at, at)
+    await store.input_sets.save(inputs, inputs.name, most=9)
     await store.triggers.create(TriggerRecord(IDS["trigger"], flow.plan_id, "step", "webhook", at))
     await store.access_tokens.create(AccessTokenRecord(IDS["token"], "ada", "0", ("run",), (), at))
     target = NotificationTarget(

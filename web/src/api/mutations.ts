@@ -241,6 +241,24 @@ export function useUpdateFlow(flowId: string) {
   });
 }
 
+/** Save inputs of a flow under a name, or give those that are saved another name. */
+export function useSaveInputSet(flowId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ name, body }: { name: string; body: Body<"saveInputSet"> }) =>
+      call("saveInputSet", { path: { plan_id: flowId, name }, body }),
+    onSuccess: () => client.invalidateQueries({ queryKey: queryKeys.inputSets(flowId) }),
+  });
+}
+
+export function useDeleteInputSet(flowId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (name: string) => call("deleteInputSet", { path: { plan_id: flowId, name } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: queryKeys.inputSets(flowId) }),
+  });
+}
+
 /** Convert a file of another program; with `save_as_flow` it becomes a flow. */
 export function useImportFile() {
   const client = useQueryClient();

@@ -292,6 +292,14 @@ export function useFlow(flowId: string | null, revision: number | null = null) {
   });
 }
 
+/** The saved inputs of a flow, with what does not fit it any more. */
+export function useInputSets(flowId: string) {
+  return useQuery({
+    queryKey: queryKeys.inputSets(flowId),
+    queryFn: ({ signal }) => call("listInputSets", { path: { plan_id: flowId }, signal }),
+  });
+}
+
 // -- catalogues -------------------------------------------------------------------------------------
 
 /** The providers, and why one cannot be used; refreshed while a model is downloaded. */

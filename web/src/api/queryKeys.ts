@@ -43,6 +43,7 @@ export const queryKeys = {
   answeredRequests: ["requests", "answered"] as const,
 
   flow: (flowId: string) => ["flow", flowId] as const,
+  inputSets: (flowId: string) => ["flow", flowId, "input-sets"] as const,
   flowRevision: (flowId: string, revision: number | null) => ["flow", flowId, revision] as const,
 
   triggers: ["triggers"] as const,

@@ -1709,6 +1709,25 @@ export type ImportResponse = {
   saved: string | null;
 };
 
+/** Inputs of a flow that are saved under a name. */
+export type InputSetResponse = {
+  name: string;
+  /** As `POST /api/execute` takes them. */
+  inputs: Record<string, unknown>;
+  created_at: string;
+  /** When the inputs or the name were changed last. */
+  updated_at: string;
+  /** Who saved them last. */
+  created_by: PrincipalDocument | null;
+  /** What does not fit the live revision of the flow any more; pointers such as `/inputs/city`. */
+  issues: DiagnosticResponse[];
+};
+
+/** The saved inputs of a flow, by name. */
+export type InputSetsResponse = {
+  input_sets: InputSetResponse[];
+};
+
 /** What people call an execution. */
 export type LabelsResponse = {
   /** In place of the title; null where nobody gave one. */
@@ -2398,6 +2417,14 @@ export type ImportRequest = {
   save_as_flow?: string | null;
 };
 
+/** Inputs to be saved, or another name for those that are saved. */
+export type InputSetRequest = {
+  /** As `POST /api/execute` takes them; left out, they stay. */
+  inputs?: Record<string, unknown> | null;
+  /** Another name: one line without a slash. */
+  name?: string | null;
+};
+
 /** What people call an execution; a field that is left out stays as it is. */
 export type LabelsRequest = {
   /** In place of the title; null or empty: the title. */
@@ -2969,6 +2996,40 @@ export type Operations = {
     body: FlowUpdateRequest;
     answer: FlowResponse;
   };
+  /** List the saved inputs of a flow: `GET /api/flows/{plan_id}/input-sets`. */
+  listInputSets: {
+    path: {
+      /** A flow's id. */
+      plan_id: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: InputSetsResponse;
+  };
+  /** Save inputs of a flow: `PUT /api/flows/{plan_id}/input-sets/{name}`. */
+  saveInputSet: {
+    path: {
+      /** A flow's id. */
+      plan_id: string;
+      /** The name under which they are saved. */
+      name: string;
+    };
+    query: Record<string, never>;
+    body: InputSetRequest;
+    answer: InputSetResponse;
+  };
+  /** Delete saved inputs of a flow: `DELETE /api/flows/{plan_id}/input-sets/{name}`. */
+  deleteInputSet: {
+    path: {
+      /** A flow's id. */
+      plan_id: string;
+      /** The name under which they are saved. */
+      name: string;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
   /** Import a file of another program: `POST /api/import`. */
   importFile: {
     path: Record<string, never>;
@@ -3351,6 +3412,9 @@ export const ADDRESSES = {
   createFlow: ["POST", "/api/flows"],
   getFlow: ["GET", "/api/flows/{plan_id}"],
   updateFlow: ["PUT", "/api/flows/{plan_id}"],
+  listInputSets: ["GET", "/api/flows/{plan_id}/input-sets"],
+  saveInputSet: ["PUT", "/api/flows/{plan_id}/input-sets/{name}"],
+  deleteInputSet: ["DELETE", "/api/flows/{plan_id}/input-sets/{name}"],
   importFile: ["POST", "/api/import"],
   exportGraph: ["POST", "/api/export"],
   createChat: ["POST", "/api/chats"],

@@ -29,7 +29,7 @@ from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
 from planwave.storage.execution_facts import Spend, facts_of
 from planwave.storage.links import LinkRecord
 from planwave.storage.notifications import NotificationTarget
-from planwave.storage.records import ExecutionRecord, PlanRecord, PlanRevision
+from planwave.storage.records import ExecutionRecord, InputSet, PlanRecord, PlanRevision
 from planwave.storage.sqlite import connection, migrations
 from planwave.storage.sqlite.store import SqliteStore
 from planwave.storage.triggers import TriggerRecord
@@ -179,6 +179,8 @@ async def fill_access_tokens(store: SqliteStore) -> None:
     """Keep a token with all fields, and one with the required ones."""
     whole = AccessTokenRecord("t1", "Grüße", "d1", ("chat",), (FLOW_ID,), AT, 1, 2, LATER)
     await store.access_tokens.create(whole)
+    inputs = InputSet(FLOW_ID, "Grüße", {"city": "\U0001f30a", "days": 2}, AT, LATER)
+    await store.input_sets.save(inputs, inputs.name, most=9)
     await store.access_tokens.create(
         AccessTokenRecord("t2", "n", "d2", ("run",), (FLOW_ID,), LATER)
     )
@@ -249,6 +251,7 @@ async def read(store: SqliteStore) -> dict[str, Any]:
             for plan in plans
             for each in await store.revisions.page(plan.plan_id)
         ],
+        "input_sets": await store.input_sets.all(FLOW_ID),
         "executions": executions,
         "events": [event for batch in events for event in batch],
         "triggers": triggers,

@@ -13,7 +13,8 @@ import { SelectField, TextArea, TextField } from "@/ui/Field";
 import { type FormValue, SchemaForm } from "@/ui/SchemaForm";
 import { useShortcuts } from "@/ui/shortcuts";
 import styles from "./FlowScreen.module.css";
-import { executionInputs, type FlowInput, inputKey, inputsOf } from "./flowInputs";
+import { executionInputs, type FlowInput, inputKey, inputsOf, textsOf } from "./flowInputs";
+import { InputSets } from "./InputSets";
 
 /** Runs a flow with the inputs that its entry nodes take. */
 export function RunFlow({ flow }: { flow: FlowResponse }) {
@@ -41,6 +42,13 @@ export function RunFlow({ flow }: { flow: FlowResponse }) {
   useShortcuts("This flow", [{ keys: "mod+enter", does: "Run the flow", run: () => run() }]);
   return (
     <form className={styles.form} onSubmit={run} aria-label="Run the flow">
+      {inputs.length > 0 && (
+        <InputSets
+          flowId={flow.plan_id}
+          given={executionInputs(inputs, texts)}
+          onChoose={(saved) => setTexts(textsOf(inputs, saved))}
+        />
+      )}
       {inputs.map((input) => (
         <InputField
           key={inputKey(input)}

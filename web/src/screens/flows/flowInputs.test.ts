@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { NodeTypeResponse } from "@/api/types";
 import { FIRST_GRAPH } from "@/screens/editor/graphEdits";
-import { executionInputs, flowFile, inputKey, inputsOf, readFlowFile } from "./flowInputs";
+import { executionInputs, flowFile, inputKey, inputsOf, readFlowFile, textsOf } from "./flowInputs";
 
 const type = (node_type: string, entry: boolean, outputs: [string, string, string][]) =>
   ({
@@ -53,6 +53,27 @@ test("only outputs that other steps read are asked for, each as its type", () =>
   expect(executionInputs(inputs, { [message ?? ""]: "[1]", [files ?? ""]: "[1]" })).toEqual({
     form: { message: "[1]", files: [1] },
   });
+});
+
+test("saved inputs come back into the form, by fields and by nodes", () => {
+  const schema = { type: "object", properties: { city: { type: "string" }, days: {} } };
+  const graph = {
+    nodes: [
+      { id: "start", type: "start", data: { schema } },
+      { id: "form", type: "user_input" },
+    ],
+    edges: [edge("form", "files")],
+  };
+  const inputs = inputsOf(graph, TYPES);
+  const [start, files] = inputs.map(inputKey);
+  expect(textsOf(inputs, { city: "Porto", gone: 1 })).toEqual({
+    [start ?? ""]: '{"city":"Porto"}',
+  });
+  const saved = { start: { output: { city: "Porto" } }, form: { files: "7" } };
+  const texts = textsOf(inputs, saved);
+  expect(texts[files ?? ""]).toBe('"7"');
+  expect(executionInputs(inputs, texts)).toEqual(saved);
+  expect(textsOf(inputs, {})).toEqual({});
 });
 
 test("a flow comes back from its file; a plan alone is taken too", () => {

@@ -53,21 +53,53 @@ export function inputKey({ node, handle }: FlowInput): string {
   return writeJson([node, handle]);
 }
 
+/** By the id of the node, by the handle. */
+export type GivenInputs = Record<string, Record<string, unknown>>;
+
 /** Returns the inputs of an execution; what is empty is left to the node. */
 export function executionInputs(
   inputs: readonly FlowInput[],
   texts: Readonly<Record<string, string>>,
-): Record<string, Record<string, unknown>> {
-  const given: Record<string, Record<string, unknown>> = {};
+): GivenInputs {
+  const given: GivenInputs = {};
   for (const input of inputs) {
     const text = texts[inputKey(input)] ?? "";
     if (text === "") continue;
-    const isText = !input.schema && (input.type === "text" || input.type === "any");
     const values = given[input.node] ?? {};
-    values[input.handle] = isText ? text : jsonOrText(text);
+    values[input.handle] = executionValue(input, text);
     given[input.node] = values;
   }
   return given;
+}
+
+function executionValue({ schema, type }: FlowInput, text: string): unknown {
+  return !schema && (type === "text" || type === "any") ? text : jsonOrText(text);
+}
+
+/** Returns what the form shows for inputs that were saved: by node, or by the names of fields. */
+export function textsOf(
+  inputs: readonly FlowInput[],
+  saved: Readonly<Record<string, unknown>>,
+): Record<string, string> {
+  const texts: Record<string, string> = {};
+  for (const input of inputs) {
+    const value = savedValue(input, saved);
+    if (value === undefined) continue;
+    const isText = typeof value === "string" && executionValue(input, value) === value;
+    texts[inputKey(input)] = isText ? value : writeJson(value);
+  }
+  return texts;
+}
+
+function savedValue(
+  { node, handle, schema }: FlowInput,
+  saved: Readonly<Record<string, unknown>>,
+): unknown {
+  const own = saved[node];
+  if (isObject(own)) return own[handle];
+  const fields = isObject(schema?.properties) ? schema.properties : {};
+  const named = Object.entries(saved).filter(([name]) => name in fields);
+  return named.length > 0 ? Object.fromEntries(named) : undefined;
 }
 
 export type FlowFile = Pick<FlowResponse, "name" | "description" | "graph">;

@@ -254,7 +254,7 @@ BODIES: Final = {
 }
 BODIES_OF_ROUTES: Final = {
     ("PUT", "/api/flows/{}/publication"): {"model": True},
-    ("PUT", "/api/flows/{}/input-sets/{}"): {"inputs": {}},
+    ("PUT", "/api/flows/{}/input-sets/a"): {"inputs": {}},
     ("PATCH", "/api/chats/{}"): {"title": "x"},
     ("PATCH", "/api/executions/{}"): {"name": "x"},
 }
@@ -282,7 +282,7 @@ def routes_with_ids() -> list[tuple[str, str]]:
 
 
 def _with_other_parameters(path: str) -> str:
-    return path.replace("{path:path}", "a").replace("{revision}", "1")
+    return path.replace("{path:path}", "a").replace("{revision}", "1").replace("{name}", "a")
 
 
 ROUTES_WITH_IDS: Final = routes_with_ids()

@@ -66,6 +66,7 @@ _COMMANDS: Final = {
     "cancel": "executions.control:cancel",
     "retry": "executions.forks:retry",
     "fork": "executions.forks:fork",
+    "promote": "revisions:promote",
     "serve": "serve:serve",
     "worker": "serve:worker",
     "mcp": "mcp:mcp",

@@ -343,6 +343,26 @@ class AsyncClient(
             requests.post(*path, body=body, key=idempotency_key, if_match=if_match)
         )
 
+    async def promote(
+        self,
+        execution_id: str,
+        *,
+        if_match: str | None = None,
+        author: Literal["person", "api"] = "api",
+        note: str = "",
+    ) -> PlanResponse:
+        """Make the graph of an execution the newest revision of its plan; return the plan.
+
+        Args:
+            execution_id: The execution, such as a fork.
+            if_match: The hash the plan must have, ``*`` for any; None for that of the revision it was forked from.
+            author: ``person`` or ``api``, the default: who makes the revision.
+            note: The author's note on it.
+        """
+        body = {"author": author, "note": note}
+        path = ("api", "executions", execution_id, "promote")
+        return await self._send(requests.post(*path, body=body, if_match=if_match))
+
     async def approve_revision(self, plan_id: str, revision: int, *, if_match: str) -> PlanResponse:
         """Approve a revision of a plan, for all callers of the flow; return the plan.
 

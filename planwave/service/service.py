@@ -29,9 +29,9 @@ from planwave.service.access_tokens import AccessTokens
 from planwave.service.chats.chat_service import ChatService
 from planwave.service.dependencies import Observer, ServiceDependencies, Tracer
 from planwave.service.executions.execution_service import ExecutionService
+from planwave.service.executions.input_sets import InputSets
 from planwave.service.flows.flow_service import FlowService
 from planwave.service.flows.flow_tools import FlowTools
-from planwave.service.flows.input_sets import InputSets
 from planwave.service.following import Following
 from planwave.service.leadership import Leader
 from planwave.service.links import Links

@@ -84,8 +84,8 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/chats": (
         "chat_documents chat_service configurations message_tree node_memory replies reply_runs"
     ),
-    "service/executions": "carried execution_service plan_edits",
-    "service/flows": "flow_queries flow_tools input_sets",
+    "service/executions": "carried execution_service input_sets plan_edits",
+    "service/flows": "flow_queries flow_tools",
     "service/library": "arguments event_loops stores",
     "service/notifications": "documents messages notification_service",
     "service/plans": "revisions",

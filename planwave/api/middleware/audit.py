@@ -51,6 +51,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "createPlan": AuditAction("plan.created"),
     "editPlan": AuditAction("plan.edited"),
     "restoreRevision": AuditAction("plan.edited"),
+    "promoteExecution": AuditAction("plan.edited"),
     "approveRevision": AuditAction("plan.approved"),
     "deletePlan": AuditAction("plan.deleted", is_strict=True),
     "importFile": AuditAction("file.imported"),

@@ -16,7 +16,7 @@ from planwave.api.problems import problems
 from planwave.api.responses import json_response
 from planwave.api.schemas.examples import TIME, success
 from planwave.api.schemas.requests import RequestModel
-from planwave.service.flows.input_sets import MAX_NAME_CHARS
+from planwave.service.executions.input_sets import MAX_NAME_CHARS
 from planwave.shapes.plans import InputSetResponse, InputSetsResponse
 
 router = APIRouter(tags=["flows"], dependencies=AUTHENTICATED)

@@ -14,13 +14,14 @@ from planwave.api.json_body import json_body
 from planwave.api.pagination import (
     MAX_REVISION,
     Cursor,
+    ExecutionId,
     PageSize,
     PlanId,
     decode_revision_cursor,
     page_size,
     paginate,
 )
-from planwave.api.preconditions import IfMatch, required_versions
+from planwave.api.preconditions import IfMatch, expected_versions, required_versions
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
 from planwave.api.routes.plans import plan_response
@@ -293,6 +294,29 @@ async def restore_revision(
         expected=required_versions(if_match),
         author=body.author,
         note=body.note,
+    )
+    return await plan_response(service, plan)
+
+
+@router.post(
+    "/api/executions/{execution_id}/promote",
+    operation_id="promoteExecution",
+    summary="Make what ran the newest revision of its plan",
+    responses={**success(PlanResponse, "The plan as it is now.", PLAN), **problems(404, 409, 412)},
+)
+async def promote_execution(
+    service: ServiceDep,
+    execution_id: ExecutionId,
+    body: Annotated[RestoreRequest, json_body(RestoreRequest, may_be_empty=True)],
+    if_match: IfMatch = None,
+) -> Response:
+    """Make the graph of an execution, such as a fork, the newest revision of its plan.
+
+    Without `If-Match` the plan must still be what the execution, or the one that it is a fork of, was started from: else
+    the answer is `412`, as a change of others would be lost. With it, the plan must have that hash.
+    """
+    plan = await service.revisions.promote(
+        execution_id, expected=expected_versions(if_match), author=body.author, note=body.note
     )
     return await plan_response(service, plan)
 

@@ -231,6 +231,21 @@ class Revisions(StoredRevisions, Protocol):
         """
         ...
 
+    async def promote(
+        self,
+        execution_id: str,
+        *,
+        expected: Collection[str] | None,
+        author: Editor = "api",
+        note: str = "",
+    ) -> PlanRecord:
+        """Make the graph of an execution the newest revision of its plan; return the plan.
+
+        Raises:
+            PreconditionFailed: The plan has none of the expected hashes; with None, not that which was forked.
+        """
+        ...
+
     async def approve(
         self, plan_id: str, revision: int, *, expected: Collection[str] | None
     ) -> PlanRecord:

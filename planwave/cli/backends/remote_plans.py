@@ -161,6 +161,19 @@ class RemoteRevisions:
         )
         return plan_from_json(plan)
 
+    async def promote(
+        self,
+        execution_id: str,
+        *,
+        expected: Collection[str] | None,
+        author: Editor = "api",
+        note: str = "",
+    ) -> PlanRecord:
+        """See ``Revisions.promote``."""
+        if_match = None if expected is None else _tags(expected)
+        plan = await self._client.promote(execution_id, if_match=if_match, author=author, note=note)
+        return plan_from_json(plan)
+
     async def approve(
         self, plan_id: str, revision: int, *, expected: Collection[str] | None
     ) -> PlanRecord:

@@ -17,8 +17,8 @@ from planwave.cli.context import CommandContext
 from planwave.cli.errors import show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
-from planwave.cli.lookup import find_plan
-from planwave.cli.options import LimitOption, shared_options
+from planwave.cli.lookup import find_execution, find_plan
+from planwave.cli.options import ExecutionArgument, LimitOption, shared_options
 from planwave.cli.prompts import Prompter, edit_text, terminal_prompter
 from planwave.cli.views.revisions import revision_lines
 from planwave.errors import GraphInvalid, InputError, PreconditionFailed
@@ -149,6 +149,40 @@ def revisions(
     console.lines(revision_lines(records[:limit]))
     if len(records) > limit:
         pagination_hint(console, ctx, f"revisions {name}", limit)
+
+
+@shared_options(over_http=True)
+def promote(
+    ctx: CommandContext,
+    name: ExecutionArgument,
+    note: NoteOption = "",
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Also where the plan was changed since: these changes go to an older revision.",
+        ),
+    ] = False,
+) -> None:
+    """Make what ran, such as a fork, the newest revision of its plan.
+
+    It is refused where the plan was changed after the revision that was forked. For example:
+
+    * `planwave promote last`
+    * `planwave promote 09a2fd --note "fewer words"`
+    """
+
+    async def keep() -> PlanRecord:
+        async with ctx.backend(ctx.settings()) as backend:
+            record = await backend.executions.get(await find_execution(backend, name))
+            present = None
+            if force and record.plan_id is not None:
+                present = {(await backend.plans.get(record.plan_id)).hash}
+            return await backend.revisions.promote(
+                record.execution_id, expected=present, author="person", note=note
+            )
+
+    _report_saved(ctx.console(), asyncio.run(keep()))
 
 
 async def _restored(ctx: CommandContext, name: str, revision: int) -> PlanRecord:

@@ -1,10 +1,11 @@
-"""The revisions of plans: restored and approved."""
+"""The revisions of plans: restored, made of what ran, and approved."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from planwave.errors import Conflict, NotFound
 from planwave.graph.editing.editor import PlanContent, keep_ui
 from planwave.graph.model import Json
 from planwave.principals import current_principal
@@ -12,11 +13,12 @@ from planwave.service.dependencies import ServiceDependencies
 from planwave.service.plans.documents import load_plan
 from planwave.service.plans.plan_service import GRAPH_PARTS, PlanChange, PlanService, changed_error
 from planwave.service.plans.revisions import Editor, RevisionQueries, require_sound
-from planwave.storage.records import Approval, PlanRecord, PlanRevision
+from planwave.storage.errors import not_found
+from planwave.storage.records import Approval, ExecutionRecord, PlanRecord, PlanRevision
 
 
 class RevisionService(RevisionQueries):
-    """The use cases of revisions: read, compare, restore and approve them."""
+    """The use cases of revisions: read, compare, restore and approve them, and make one of what ran."""
 
     def __init__(self, dependencies: ServiceDependencies, plans: PlanService) -> None:
         super().__init__(dependencies.store)
@@ -63,6 +65,68 @@ class RevisionService(RevisionQueries):
             plan_id, PlanChange(change), expected=expected, author=author, note=note
         )
         return edited.plan
+
+    async def promote(
+        self,
+        execution_id: str,
+        *,
+        expected: Collection[str] | None = None,
+        author: Editor = "api",
+        note: str = "",
+    ) -> PlanRecord:
+        """Make the graph of an execution, such as a fork, the newest revision of its plan; durable when this returns.
+
+        The title and the goal stay, and nodes that the plan has now keep their ``ui``. Without a difference,
+        nothing is changed.
+
+        Args:
+            execution_id: The execution.
+            expected: Hashes of which the plan must have one; None: that of the revision from which the execution, or
+                the one that it is a fork of, was started.
+            author: See ``PlanService.edit``.
+            note: The author's note; by default it names the execution.
+
+        Returns:
+            The plan.
+
+        Raises:
+            NotFound: There is no such execution, or its plan was deleted.
+            Conflict: ``no-plan``: it was started from a graph that is not stored.
+            PreconditionFailed: ``plan-changed``: the plan has another hash, so that a change of others would be lost.
+        """
+        record = await self._store.execution(execution_id)
+        if record is None:
+            raise not_found("execution", execution_id)
+        if record.plan_id is None:
+            raise Conflict(f"execution {execution_id} has no plan", code="no-plan")
+        plan = await load_plan(self._store, record.plan_id)
+        if expected is None:
+            expected = await self._hash_below(record, plan)
+        created = await self._store.events(execution_id, limit=1)
+        ran: Mapping[str, Json] = created[0].data["graph"]
+
+        def change(content: PlanContent) -> PlanContent:
+            bare = keep_ui(_without_shared_ui(ran, content.graph), content.graph)
+            return PlanContent(content.title, bare)
+
+        note = note or f"from execution {execution_id}"
+        edited = await self._plans.change(
+            plan.plan_id, PlanChange(change), expected=expected, author=author, note=note
+        )
+        return edited.plan
+
+    async def _hash_below(self, record: ExecutionRecord, plan: PlanRecord) -> tuple[str, ...]:
+        """Return the hash of the revision that an execution was made of, by its forks; none where that is gone."""
+        ancestor: ExecutionRecord | None = record
+        while ancestor is not None and ancestor.revision is None:
+            parent_id = ancestor.parent_id
+            ancestor = None if parent_id is None else await self._store.execution(parent_id)
+        if ancestor is None or ancestor.revision is None or ancestor.plan_id != plan.plan_id:
+            return ()
+        try:
+            return ((await self.of(plan, ancestor.revision)).hash,)
+        except NotFound:
+            return ()
 
     async def approve(
         self, plan_id: str, revision: int, *, expected: Collection[str] | None

@@ -127,6 +127,7 @@ def test_a_run_is_started_shown_and_listed_at_the_service(
     assert said("watch", execution_id)["status"] == "completed"
     assert said("explain", execution_id, "a")["path"] == "a"
     again = said("fork", execution_id, "--set", "b.text=three")
+    assert said("promote", again["execution_id"])["revision"] == 2
     assert said("diff", execution_id, again["execution_id"])["a"] == execution_id
     assert said("check", "graph.json")["graph"]["nodes"]
     assert "agent" in [each["node_type"] for each in said("nodes")["node_types"]]

@@ -234,3 +234,22 @@ def test_plan_that_changed_meanwhile_is_not_overwritten(
     (kept,) = tmp_path.glob("planwave-edit-*.json")
     assert "mine" in kept.read_text()
     assert invoke_ok("revisions", plan_id)["revisions"][0]["title"] == "Theirs"
+
+
+def test_a_fork_becomes_a_revision_unless_the_plan_was_changed_since(
+    plan_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = next(x for x in invoke_ok("ls")["executions"] if x["plan_id"] == plan_id)
+    fork = invoke_ok("fork", first["execution_id"], "--set", "a.data.text=two")
+    again = invoke_ok("fork", fork["execution_id"], "--set", "a.data.text=three")
+    promoted = invoke_ok("promote", fork["execution_id"], "--note", "why")
+    assert (promoted["revision"], promoted["nodes"][0]["data"]) == (2, {"text": "two"})
+    assert promoted["nodes"][0]["ui"] == {"x": 1}
+    listed = invoke_ok("revisions", plan_id)["revisions"][0]
+    assert (listed["author"], listed["note"]) == ("person", "why")
+    done = planwave("promote", again["execution_id"], "--json")
+    assert done.exit_code == 2
+    assert json.loads(done.stdout)["error"]["code"] == "plan-changed"
+    assert invoke_ok("show", plan_id)["revision"] == 2
+    forced = invoke_ok("promote", again["execution_id"], "--force")
+    assert (forced["revision"], forced["nodes"][0]["data"]) == (3, {"text": "three"})

@@ -75,6 +75,21 @@ export function useRestoreRevision(planId: string) {
   });
 }
 
+/** Make what ran the newest revision of its plan, which still has this hash. */
+export function usePromote(executionId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ hash }: { hash: string }) =>
+      call("promoteExecution", {
+        path: { execution_id: executionId },
+        body: { author: "person" },
+        ifMatch: hash,
+        key: newKey(),
+      }),
+    onSuccess: (plan) => planChanged(client, plan),
+  });
+}
+
 /** Approve a revision of a flow for all who call it; the approval is of its hash. */
 export function useApproveRevision(planId: string) {
   const client = useQueryClient();

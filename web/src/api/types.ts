@@ -2720,6 +2720,16 @@ export type Operations = {
     body: RestoreRequest | undefined;
     answer: PlanResponse;
   };
+  /** Make what ran the newest revision of its plan: `POST /api/executions/{execution_id}/promote`. */
+  promoteExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: RestoreRequest | undefined;
+    answer: PlanResponse;
+  };
   /** Approve a revision: `POST /api/plans/{plan_id}/revisions/{revision}/approve`. */
   approveRevision: {
     path: {
@@ -3389,6 +3399,7 @@ export const ADDRESSES = {
   getRevision: ["GET", "/api/plans/{plan_id}/revisions/{revision}"],
   diffRevisions: ["GET", "/api/plans/{plan_id}/revisions/{revision}/diff"],
   restoreRevision: ["POST", "/api/plans/{plan_id}/revisions/{revision}/restore"],
+  promoteExecution: ["POST", "/api/executions/{execution_id}/promote"],
   approveRevision: ["POST", "/api/plans/{plan_id}/revisions/{revision}/approve"],
   createExecution: ["POST", "/api/execute"],
   startExecution: ["POST", "/api/execute/{execution_id}/start"],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planwave.ids import new_id
-from planwave.service.flows import input_sets
+from planwave.service.executions import input_sets
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.service.dependencies import dependencies
 from tests.support.triggers.hook_sender import text

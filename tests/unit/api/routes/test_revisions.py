@@ -220,6 +220,44 @@ async def test_revision_is_read_compared_and_restored() -> None:
         assert (await calls.get_json(url))["revision"] == 3
 
 
+async def forked(calls: InProcessClient, execution_id: str, text: str) -> str:
+    """Fork an execution with another text of its first node; return the path of the fork."""
+    await calls.service.executions.wait(execution_id)
+    body = {"changes": {"a": {"data": {"text": text}}}}
+    made = await calls.post_json(f"/api/executions/{execution_id}/fork", body, 202)
+    await calls.service.executions.wait(made["execution_id"])
+    return f"/api/executions/{made['execution_id']}"
+
+
+async def test_a_fork_of_a_fork_becomes_a_revision_with_the_hash_that_was_forked() -> None:
+    async with in_process_client(dependencies(CHAIN)) as calls:
+        plan = await planned(calls)
+        started = {"plan_id": plan["plan_id"], "start": True}
+        run = await calls.post_json("/api/execute", started, 202)
+        same = await calls.post(f"/api/executions/{run['execution_id']}/promote")
+        assert (same.status_code, same.json()["revision"]) == (200, 1)
+        fork = await forked(calls, run["execution_id"], "two")
+        other = await forked(calls, fork.rpartition("/")[2], "three")
+        stale = await calls.post(f"{fork}/promote", headers={"If-Match": '"other"'})
+        assert (stale.status_code, stale.json()["current"]) == (412, plan["hash"])
+        body = {"author": "person"}
+        kept = (await calls.post(f"{fork}/promote", json=body)).json()
+        assert (kept["revision"], kept["nodes"][0]["data"]) == (2, {"text": "two"})
+        assert (kept["title"], kept["edges"]) == (plan["title"], plan["edges"])
+        (newest, _) = (await calls.get_json(f"/api/plans/{plan['plan_id']}/revisions"))["revisions"]
+        assert newest["author"] == "person"
+        assert newest["note"] == f"from execution {fork.rpartition('/')[2]}"
+        lost = await calls.post(f"{other}/promote")
+        assert (lost.status_code, lost.json()["code"]) == (412, "plan-changed")
+        forced = await calls.post(f"{other}/promote", headers={"If-Match": f'"{kept["hash"]}"'})
+        assert (forced.json()["revision"], forced.json()["nodes"][0]["data"]) == (
+            3,
+            {"text": "three"},
+        )
+        assert (await calls.delete(f"/api/plans/{plan['plan_id']}")).status_code == 204
+        assert (await calls.post(f"{other}/promote")).status_code == 404
+
+
 @pytest.mark.parametrize("path", ["/9", "/0", "/x", "/9/diff"])
 async def test_unknown_revision_is_not_found(path: str) -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:

@@ -1,5 +1,5 @@
 import { useNavigate } from "react-router";
-import { useEditPlan } from "@/api/mutations";
+import { usePromote } from "@/api/mutations";
 import { usePlan } from "@/api/queries";
 import type { GraphDocument } from "@/api/types";
 import { writeJson } from "@/json";
@@ -18,7 +18,7 @@ type KeepInPlanProps = { run: RunState; planId: string; onClose: () => void };
 /** Makes the changed plan of a fork the newest revision of its plan, after what differs was shown. */
 export function KeepInPlan({ run, planId, onClose }: KeepInPlanProps) {
   const plan = usePlan(planId);
-  const edit = useEditPlan(planId);
+  const promote = usePromote(run.executionId);
   const navigate = useNavigate();
   const now: GraphDocument | null = plan.data
     ? { nodes: plan.data.nodes, edges: plan.data.edges }
@@ -28,11 +28,8 @@ export function KeepInPlan({ run, planId, onClose }: KeepInPlanProps) {
     now && run.graph ? operationsBetween({ title, graph: now }, { title, graph: run.graph }) : [];
   const keep = () =>
     plan.data &&
-    edit.mutate(
-      {
-        hash: plan.data.hash,
-        body: { author: "person", note: `from the run ${run.executionId}`, operations },
-      },
+    promote.mutate(
+      { hash: plan.data.hash },
       {
         onSuccess: ({ revision }) => {
           showToast({
@@ -43,7 +40,7 @@ export function KeepInPlan({ run, planId, onClose }: KeepInPlanProps) {
         },
       },
     );
-  const error = plan.error ?? edit.error;
+  const error = plan.error ?? promote.error;
   return (
     <Dialog
       open
@@ -55,7 +52,7 @@ export function KeepInPlan({ run, planId, onClose }: KeepInPlanProps) {
         <Button
           kind="primary"
           onClick={keep}
-          disabledReason={whyNot(now, operations, edit.isPending)}
+          disabledReason={whyNot(now, operations, promote.isPending)}
         >
           Keep it
         </Button>

@@ -10,9 +10,10 @@ from planwave.errors import InputError, InvalidInputs, TemplateError
 from planwave.executor.options import RunOptions
 from planwave.executor.program import BoundNode, Program
 from planwave.executor.scheduling.waves import WaveBarrier
-from planwave.expressions import TaskTemplate
+from planwave.expressions import TaskTemplate, check_task, has_template
 from planwave.expressions.json_text import copy_json
 from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.graph.flow_inputs import FlowInputs
 from planwave.graph.json_values import (
     MAX_VALUE_DEPTH,
     JsonLimits,
@@ -167,6 +168,17 @@ def require_tasks(program: Program, entry: InputPlan) -> dict[str, Json]:
             continue
         render_task(step.task, inputs, f"the task of node {step.node.id!r}")
     return inputs
+
+
+def goal_errors(goal: str, inputs: FlowInputs, pointer: str = "/goal") -> list[Diagnostic]:
+    """Return what is wrong with a goal as a template over the inputs of its flow, which is nothing for plain text."""
+    names = inputs.goal_names
+    if names is None or not has_template(goal):
+        return []
+    return [
+        Diagnostic(each.code, "error", f"the goal: {each.message}", pointer, hint=each.hint)
+        for each in check_task(goal, names)
+    ]
 
 
 def render_task(task: TaskTemplate, inputs: Mapping[str, Json], what: str) -> str:

@@ -51,7 +51,10 @@ class PlanRequest(GoalModel):
 class CheckRequest(RequestModel):
     """A graph to check; its problems are the response, not an error."""
 
-    graph: dict[str, Any] = Field(description="`{nodes, edges}`.", examples=[GRAPH])
+    graph: dict[str, Any] = Field(
+        description="`{nodes, edges}`, or a plan, whose goal `user_prompt` is checked too.",
+        examples=[GRAPH],
+    )
 
 
 Stream = Annotated[

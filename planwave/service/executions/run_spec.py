@@ -10,11 +10,16 @@ from planwave.errors import GraphInvalid, InputError
 from planwave.events import Event
 from planwave.events.types import typed_event
 from planwave.events.unreadable import unreadable_error
-from planwave.executor.inputs import plan_inputs, render_task, require_tasks, wave_count
+from planwave.executor.inputs import (
+    goal_errors,
+    plan_inputs,
+    render_task,
+    require_tasks,
+    wave_count,
+)
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
-from planwave.expressions import check_task, compile_task, has_template
-from planwave.graph.diagnostics import Diagnostic
+from planwave.expressions import compile_task, has_template
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import title_of_steps
 from planwave.graph.protocols import NodeTypes
@@ -88,10 +93,7 @@ def rendered_spec(spec: RunSpec, program: Program) -> tuple[RunSpec, int]:
     names, written = program.inputs.goal_names, spec.goal_template or spec.goal
     goal, template = written, None
     if names is not None and has_template(written):
-        if errors := [
-            Diagnostic(each.code, "error", f"the goal: {each.message}", "/goal", hint=each.hint)
-            for each in check_task(written, names)
-        ]:
+        if errors := goal_errors(written, program.inputs):
             raise GraphInvalid(errors)
         if (compiled := compile_task(written)) is not None:
             goal, template = render_task(compiled, inputs, "the goal"), written

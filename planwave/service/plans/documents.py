@@ -19,9 +19,12 @@ from planwave.errors import (
     UnknownModel,
     UnknownProvider,
 )
+from planwave.executor.inputs import goal_errors
+from planwave.expressions import has_template
 from planwave.foreign_formats import MERMAID, NOUNS, PLANWAVE, formats_of, is_flowchart
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
+from planwave.graph.flow_inputs import flow_inputs_of
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json, graph_hash, is_plain_document, title_of_steps
 from planwave.graph.protocols import NodeTypes
@@ -149,6 +152,8 @@ def _checked(
     except GraphInvalid as error:
         return CheckReport(None, error.diagnostics)
     graph, findings = read_and_check(graph_source, catalogue, limits)
+    if graph is not None and has_template(goal := _text(envelope.get("user_prompt"))):
+        findings = [*findings, *goal_errors(goal, flow_inputs_of(graph, catalogue), "/user_prompt")]
     return CheckReport(graph, tuple(findings), envelope)
 
 

@@ -409,8 +409,8 @@ class PlanService(PlanQueries):
         present = {name: plan.document[name] for name in GRAPH_PARTS}
         content = apply(PlanContent(plan.title, present))
         self._require_within_limits(content.graph, content.goal or "")
-        report = self.check(content.graph)
         planned = _with_goal(plan, content.goal)
+        report = self.check({**content.graph, "user_prompt": planned.user_prompt})
         if not change.takes_drafts:
             raise_for_graph(report.diagnostics)
         graph = report.graph_document() or dict(content.graph)

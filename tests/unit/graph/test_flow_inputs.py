@@ -11,6 +11,8 @@ from planwave import testing
 from planwave.errors import GraphInvalid, InputError
 from planwave.graph.flow_inputs import flow_inputs_of
 from planwave.graph.reading.documents import read_graph
+from planwave.service.plans.documents import check_source
+from planwave.settings import Limits
 from tests.support.llm.fake_providers import library_registry
 
 FIELDS = {"city": {"type": "string", "default": "Lisbon"}, "days": {"type": "integer"}}
@@ -141,6 +143,33 @@ async def test_a_goal_is_plain_text_where_nothing_declares_an_input() -> None:
         await prompts(graph(start(), agent("a", "Do it")), goal="Explain {{ town }}")
     (finding,) = caught.value.diagnostics
     assert (finding.code, finding.pointer) == ("template-undefined", "/goal")
+
+
+@pytest.mark.parametrize(
+    ("fields", "goal", "code"),
+    [
+        (FIELDS, "Explain {{ town }}", "template-undefined"),
+        (FIELDS, "Explain {{ city", "template-syntax"),
+        (FIELDS, "{% if city %}{% endif %}", "template-forbidden"),
+        (FIELDS, "Explain {{ city }}", None),
+        (None, "Explain {{ town }} {% if %}", None),
+    ],
+)
+async def test_the_check_of_a_plan_finds_in_its_goal_what_its_run_refuses(
+    fields: Any, goal: str, code: str | None
+) -> None:
+    nodes = graph(start("s", fields), agent("a", "Do it")) if fields else graph(agent("a", "Do it"))
+    report = check_source({**nodes, "user_prompt": goal}, library_registry(), Limits())
+    errors = [each for each in report.diagnostics if each.severity == "error"]
+    assert [(each.code, each.pointer) for each in errors] == (
+        [] if code is None else [(code, "/user_prompt")]
+    )
+    if code is None:
+        await prompts(nodes, goal=goal)
+        return
+    with pytest.raises(GraphInvalid) as caught:
+        await prompts(nodes, goal=goal)
+    assert [each.message for each in caught.value.diagnostics] == [each.message for each in errors]
 
 
 async def test_what_an_input_holds_is_no_template() -> None:

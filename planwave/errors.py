@@ -195,11 +195,7 @@ class InvalidOperation(GraphInvalid):
 
 
 class InvalidAnswer(GraphInvalid):
-    """An answer to a request cannot be taken; ``diagnostics`` holds everything wrong, with pointers.
-
-    ``code`` is that of the first of them: ``invalid-answer``, ``unknown-decision``,
-    ``value-not-editable`` or ``invalid-form``.
-    """
+    """An answer to a request cannot be taken: ``invalid-answer``, ``unknown-decision``, ``invalid-form``, ``value-not-editable``."""
 
     code = "invalid-answer"
 

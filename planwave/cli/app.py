@@ -56,6 +56,8 @@ _COMMANDS: Final = {
     "ls": "executions.browse:ls",
     "show": "executions.browse:show",
     "explain": "executions.explain:explain",
+    "label": "executions.labels:label",
+    "spend": "spend:spend",
     "diff": "executions.diff:diff",
     "watch": "executions.watch:watch",
     "logs": "executions.logs:logs",

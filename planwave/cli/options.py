@@ -259,6 +259,29 @@ StatusOption = Annotated[
         help=f"Only executions with this status: {', '.join(StatusFilter)}.",
     ),
 ]
+SearchOption = Annotated[
+    str | None,
+    typer.Option(
+        "--search",
+        metavar="TEXT",
+        help="Only executions with these words in name, goal, tasks, result, tags or note, or with this id.",
+    ),
+]
+TagOption = Annotated[
+    str | None, typer.Option("--tag", metavar="TAG", help="Only executions with this tag.")
+]
+StarredOption = Annotated[
+    bool | None,
+    typer.Option("--starred/--no-starred", help="Only executions with a star, or without one."),
+]
+SinceOption = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="Only from this time or day on, ISO 8601, UTC."),
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option("--until", metavar="TIME", help="Only until this time or day, ISO 8601, UTC."),
+]
 NodeOption = Annotated[
     str | None,
     typer.Option(

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import httpx2
+from typing_extensions import Unpack
 
 from planwave.client import requests
 from planwave.client.async_methods import (
@@ -48,6 +49,7 @@ from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 if TYPE_CHECKING:
+    from planwave.client.requests import ExecutionsQuery
     from planwave.shapes.catalog import (
         LimitsResponse,
         NodeTypesResponse,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
         ExecutionResponse,
         ExecutionsResponse,
         ExplainResponse,
+        LabelsResponse,
         OpenRequestsResponse,
         ResultResponse,
     )
@@ -73,6 +76,7 @@ if TYPE_CHECKING:
         RevisionResponse,
         RevisionsResponse,
     )
+    from planwave.shapes.spend import SpendResponse
 
 
 class AsyncClient(
@@ -351,13 +355,9 @@ class AsyncClient(
         author: Literal["person", "api"] = "api",
         note: str = "",
     ) -> PlanResponse:
-        """Make the graph of an execution the newest revision of its plan; return the plan.
+        """Make the graph of an execution, such as a fork, the newest revision of its plan; return the plan.
 
-        Args:
-            execution_id: The execution, such as a fork.
-            if_match: The hash the plan must have, ``*`` for any; None for that of the revision it was forked from.
-            author: ``person`` or ``api``, the default: who makes the revision.
-            note: The author's note on it.
+        ``if_match`` is the hash the plan must have, ``*`` for any, None for that of the revision it was forked from.
         """
         body = {"author": author, "note": note}
         path = ("api", "executions", execution_id, "promote")
@@ -467,25 +467,20 @@ class AsyncClient(
         )
         return await self._send(call)
 
-    async def executions(
-        self,
-        *,
-        status: str | None = None,
-        q: str | None = None,
-        since: str | None = None,
-        plan_id: str | None = None,
-        waiting: bool = False,
-        cursor: str | None = None,
-        limit: int | None = None,
-    ) -> ExecutionsResponse:
-        """Return one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
-        query = {"status": status, "q": q, "since": since, "plan_id": plan_id}
-        answerable = True if waiting else None
-        return await self._send(
-            requests.get(
-                "api", "executions", **query, waiting=answerable, cursor=cursor, limit=limit
-            )
-        )
+    async def executions(self, **query: Unpack[ExecutionsQuery]) -> ExecutionsResponse:
+        """Return one page of executions, newest first unless sorted: ``{"executions": […], "next_cursor"}``."""
+        return await self._send(requests.get("api", "executions", **query))
+
+    async def label(self, execution_id: str, labels: Mapping[str, Any]) -> LabelsResponse:
+        """Change what people call an execution: ``name``, ``tags``, ``note``, ``starred``; return all of it."""
+        path = ("api", "executions", execution_id)
+        return await self._send(requests.patch(*path, body=labels))
+
+    async def spend(
+        self, by: str = "day", since: str | None = None, until: str | None = None
+    ) -> SpendResponse:
+        """Return what was spent by ``day``, ``flow`` or ``model``; of the last 30 days by default."""
+        return await self._send(requests.get("api", "spend", by=by, since=since, until=until))
 
     async def execution(self, execution_id: str) -> ExecutionResponse:
         """Return the state of an execution."""

@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypedDict, cast
 from urllib.parse import quote
 
 import httpx2
@@ -40,6 +40,23 @@ class RequestSpec(NamedTuple):
     is_text: bool = False
 
 
+class ExecutionsQuery(TypedDict, total=False):
+    """Which executions a list has, as ``GET /api/executions`` describes it; what is None does not count."""
+
+    status: str | None
+    q: str | None
+    since: str | None
+    until: str | None
+    plan_id: str | None
+    tag: str | None
+    starred: bool | None
+    waiting: bool
+    sort: str
+    order: str
+    cursor: str | None
+    limit: int | None
+
+
 def get(*path: str, **query: Any) -> RequestSpec:
     """Return a GET request."""
     return RequestSpec("GET", _path(path), _without_none(query))
@@ -56,7 +73,7 @@ def post(
     return RequestSpec("POST", _path(path), body=content, key=key, if_match=if_match)
 
 
-def patch(*path: str, body: Mapping[str, Any], if_match: str) -> RequestSpec:
+def patch(*path: str, body: Mapping[str, Any], if_match: str | None = None) -> RequestSpec:
     """Return a PATCH request; nulls inside the body are sent."""
     return RequestSpec("PATCH", _path(path), body=body, if_match=if_match)
 

@@ -27,13 +27,12 @@ from planwave.api.problems import problems
 from planwave.api.responses import json_response
 from planwave.api.schemas.examples import EXECUTIONS, LABELS, success
 from planwave.api.schemas.requests import RequestModel
-from planwave.events.usage import UsageTotal
-from planwave.principals import principal_json
 from planwave.service.executions.labels import (
     MAX_NAME_CHARS,
     MAX_NOTE_CHARS,
     MAX_TAG_CHARS,
     MAX_TAGS,
+    execution_summary,
     labels_json,
 )
 from planwave.service.queries.digest import ExecutionDigest
@@ -43,7 +42,6 @@ from planwave.shapes.executions import (
     ExecutionsResponse,
     ExecutionSummary,
     LabelsResponse,
-    WaitsForResponse,
 )
 from planwave.storage.records import (
     ExecutionFilters,
@@ -208,45 +206,12 @@ async def _summaries(
     waiting = await service.executions.waits_for(page)
     planned = await service.plans.planning(each.plan_id for each in page)
     return [
-        _summary(
+        execution_summary(
             record,
-            digests.get(record.execution_id),
-            planned.get(record.plan_id or ""),
             is_interrupted=record.execution_id in cut_off,
+            digest=digests.get(record.execution_id),
+            planning=planned.get(record.plan_id or ""),
             waits_for=waiting.get(record.execution_id),
         )
         for record in page
     ]
-
-
-def _summary(
-    record: ExecutionRecord,
-    digest: ExecutionDigest | None,
-    planning: UsageTotal | None,
-    *,
-    is_interrupted: bool,
-    waits_for: WaitsForResponse | None = None,
-) -> ExecutionSummary:
-    document: ExecutionSummary = {
-        "execution_id": record.execution_id,
-        "plan_id": record.plan_id,
-        "revision": record.revision,
-        "flow": record.flow,
-        "created_by": principal_json(record.created_by),
-        "title": record.title,
-        "user_prompt": record.user_prompt,
-        "status": record.status,
-        "timestamp": record.created_at,
-        "created_at": record.created_at,
-        "started_at": record.started_at,
-        "completed_at": record.completed_at,
-        **labels_json(record.labels),
-        "planning": None if planning is None else planning.as_json(),
-    }
-    if digest is not None:
-        document["digest"] = digest.as_json()
-    if is_interrupted:
-        document["interrupted"] = True
-    if waits_for is not None:
-        document["waits_for"] = waits_for
-    return document

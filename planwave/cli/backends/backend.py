@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from typing_extensions import Unpack
+
 from planwave.cli.inputs import InputArgument, Source
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     )
     from planwave.shapes.plans import RevisionDiffResponse
     from planwave.storage.records import (
+        ExecutionFilters,
         ExecutionRecord,
         InputSet,
         PlanRecord,
@@ -128,9 +131,18 @@ class StoredExecutions(Protocol):
         ...
 
     async def list(
-        self, *, status: str | None = None, before: str | None = None, limit: int = 50
+        self,
+        *,
+        status: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        **filters: Unpack[ExecutionFilters],
     ) -> Sequence[ExecutionRecord]:
-        """Return executions, only those with this status."""
+        """Return executions, only those with this status and these filters.
+
+        Raises:
+            InputError: ``invalid-time``.
+        """
         ...
 
     async def document(self, execution_id: str, /) -> DocumentResponse:

@@ -9,6 +9,7 @@ from planwave.principals import Principal
 from planwave.service.flows.flow_queries import Flow
 from planwave.storage.records import (
     Approval,
+    ExecutionLabels,
     ExecutionRecord,
     InputSet,
     PlanRecord,
@@ -40,7 +41,10 @@ _EXECUTION_FIELDS: Final = frozenset(ExecutionRecord.__slots__) - {"created_by"}
 def execution_from_json(execution: Mapping[str, Any]) -> ExecutionRecord:
     """Return the record of an execution."""
     fields = {name: value for name, value in execution.items() if name in _EXECUTION_FIELDS}
-    return ExecutionRecord(**fields, created_by=principal_of(execution))
+    labels = ExecutionLabels(
+        execution["name"], tuple(execution["tags"]), execution["note"], execution["starred"]
+    )
+    return ExecutionRecord(**fields, created_by=principal_of(execution), labels=labels)
 
 
 def principal_of(item: Mapping[str, Any]) -> Principal | None:

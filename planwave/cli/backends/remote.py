@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
+from typing_extensions import Unpack
+
 from planwave.cli.backends.records import (
     execution_from_json,
     plan_from_json,
@@ -45,12 +47,14 @@ from planwave.service.plans.documents import (
 )
 from planwave.storage.documents import document_seq
 from planwave.storage.records import (
+    ExecutionFilters,
     ExecutionRecord,
 )
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import PlanUpdate
     from planwave.client import AsyncClient
+    from planwave.client.requests import ExecutionsQuery
     from planwave.events import Event
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
@@ -110,12 +114,25 @@ class RemoteExecutions:
         return execution_from_json(item)
 
     async def list(
-        self, *, status: str | None = None, before: str | None = None, limit: int = 50
+        self,
+        *,
+        status: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        **filters: Unpack[ExecutionFilters],
     ) -> Sequence[ExecutionRecord]:
         """See ``StoredExecutions.list``."""
+        query: ExecutionsQuery = {
+            "status": status,
+            "q": filters.get("text"),
+            "since": filters.get("since"),
+            "until": filters.get("until"),
+            "tag": filters.get("tag"),
+            "starred": filters.get("starred"),
+        }
 
         async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.executions(status=status, cursor=cursor, limit=size)
+            return await self._client.executions(**query, cursor=cursor, limit=size)
 
         items = await self._pages.read(read, "executions", "execution_id", before, limit)
         self._cut_off |= {each["execution_id"] for each in items if each.get("interrupted")}

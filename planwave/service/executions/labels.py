@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import InputError
-from planwave.storage.records import ExecutionLabels
+from planwave.principals import principal_json
+from planwave.storage.records import ExecutionLabels, ExecutionRecord
 
 if TYPE_CHECKING:
-    from planwave.shapes.executions import LabelsResponse
+    from planwave.events.usage import UsageTotal
+    from planwave.service.queries.digest import ExecutionDigest
+    from planwave.shapes.executions import ExecutionSummary, LabelsResponse, WaitsForResponse
 
 MAX_NAME_CHARS: Final = 200
 MAX_TAG_CHARS: Final = 40
@@ -44,6 +47,48 @@ def labels_json(labels: ExecutionLabels) -> LabelsResponse:
         "note": labels.note,
         "starred": labels.starred,
     }
+
+
+def execution_summary(
+    record: ExecutionRecord,
+    *,
+    is_interrupted: bool,
+    digest: ExecutionDigest | None = None,
+    planning: UsageTotal | None = None,
+    waits_for: WaitsForResponse | None = None,
+) -> ExecutionSummary:
+    """Return an execution as lists show it.
+
+    Args:
+        record: Its record.
+        is_interrupted: Whether it was cut off.
+        digest: How far it is; None leaves it out.
+        planning: What the calls used that wrote its plan.
+        waits_for: The capability that it waits for; None for none.
+    """
+    document: ExecutionSummary = {
+        "execution_id": record.execution_id,
+        "plan_id": record.plan_id,
+        "revision": record.revision,
+        "flow": record.flow,
+        "created_by": principal_json(record.created_by),
+        "title": record.title,
+        "user_prompt": record.user_prompt,
+        "status": record.status,
+        "timestamp": record.created_at,
+        "created_at": record.created_at,
+        "started_at": record.started_at,
+        "completed_at": record.completed_at,
+        **labels_json(record.labels),
+        "planning": None if planning is None else planning.as_json(),
+    }
+    if digest is not None:
+        document["digest"] = digest.as_json()
+    if is_interrupted:
+        document["interrupted"] = True
+    if waits_for is not None:
+        document["waits_for"] = waits_for
+    return document
 
 
 def _checked_tags(tags: Iterable[str]) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ NEW_OR_NOT_STORED = {
 VALUES = {
     "FILE", "DIR", "[PATH]", "MODULE", "URL", "ADDRESS", "GOAL", "TEXT", "JSON", "VALUE", "INPUT",
     "NODE=TEXT", "NODE.FIELD=VALUE", "N", "DAYS", "USD", "NEW_NAME", "ACTION", "SCOPE", "STATUS",
-    "LEVEL", "DATABASE_URL", None,
+    "LEVEL", "DATABASE_URL", "TAG", "TIME", "GROUP", None,
 }  # fmt: skip
 """Metavars of what is a value, a file or one of the choices of its type: it names nothing stored."""
 

@@ -34,14 +34,20 @@ from planwave.cli.options import (
     IdArgument,
     LimitOption,
     NodeOption,
+    SearchOption,
+    SinceOption,
+    StarredOption,
     StatusOption,
+    TagOption,
+    UntilOption,
     shared_options,
 )
 from planwave.cli.views.plan import inputs_text, show_plan
 from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_next, show_result
 from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import Diagnostic, errors_in
-from planwave.principals import Principal, principal_json
+from planwave.principals import Principal
+from planwave.service.executions.labels import execution_summary
 from planwave.service.plans.documents import (
     is_provider_error,
     plan_json,
@@ -53,26 +59,40 @@ if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole, Line
     from planwave.shapes.common import PlanStatus
     from planwave.shapes.executions import DocumentResponse, WaitsForResponse
-    from planwave.storage.records import ExecutionRecord, PlanRecord
+    from planwave.storage.records import ExecutionFilters, ExecutionRecord, PlanRecord
 
 _TITLE_CHARS = 200
 _STEPS_NAMED = 20
 
 
 @shared_options(over_http=True)
-def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None) -> None:
+def ls(
+    ctx: CommandContext,
+    limit: LimitOption = 20,
+    status: StatusOption = None,
+    search: SearchOption = None,
+    tag: TagOption = None,
+    starred: StarredOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+) -> None:
     """List executions, and plans that did not run, newest first.
 
-    For example:
+    With a filter, only executions are listed. For example:
 
     * `planwave ls`
     * `planwave ls --status failed --json`
+    * `planwave ls --search "lisbon tram" --since 2026-01-31`
     """
     console = ctx.console()
+    filters: ExecutionFilters = {
+        "text": search, "tag": tag, "starred": starred, "since": since, "until": until,
+    }  # fmt: skip
+    is_filtered = status is not None or any(each is not None for each in filters.values())
 
     async def read(queries: Queries) -> _Listing:
-        executions = await queries.executions.list(limit=limit + 1, status=status)
-        plans: Sequence[PlanRecord] = () if status else await queries.plans.list(limit=limit)
+        executions = await queries.executions.list(limit=limit + 1, status=status, **filters)
+        plans: Sequence[PlanRecord] = () if is_filtered else await queries.plans.list(limit=limit)
         started = {record.plan_id for record in executions}
         cut_off = await queries.executions.interrupted(executions)
         waiting = await queries.executions.waits_for(executions)
@@ -80,18 +100,24 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         return _Listing(executions, unstarted, cut_off, waiting)
 
     listing = ctx.read(read)
-    executions, plans = listing.executions[:limit], listing.plans
     if console.json:
-        shown = [_execution_json(record, listing) for record in executions]
-        console.result({"executions": shown, "plans": [_plan_json(plan) for plan in plans]})
-        return
-    if not executions and not plans:
+        shown = [_execution_json(record, listing) for record in listing.executions[:limit]]
+        plans_shown = [_plan_json(plan) for plan in listing.plans]
+        console.result({"executions": shown, "plans": plans_shown})
+    elif listing.executions or listing.plans:
+        _show_list(ctx, console, listing, limit)
+    else:
         where = ctx.place(ctx.settings())
         start = f'yet. Start with: {ctx.command_hint("run")} "GOAL"; or name another directory'
         start += ": --storage DIR"
-        what = f"No {status} execution" if status else "Nothing has been planned or run"
-        console.text(f"{what} in {where}" + ("." if status else f" {start}"))
-        return
+        what = (
+            f"No {status or 'such'} execution" if is_filtered else "Nothing has been planned or run"
+        )
+        console.text(f"{what} in {where}" + ("." if is_filtered else f" {start}"))
+
+
+def _show_list(ctx: CommandContext, console: CommandConsole, listing: _Listing, limit: int) -> None:
+    executions, plans = listing.executions[:limit], listing.plans
     ids = console.short_ids([each.execution_id for each in executions] + [p.plan_id for p in plans])
     _show_executions(ctx, console, executions, ids, listing)
     if len(listing.executions) > limit:
@@ -314,7 +340,7 @@ def _execution_line(
         f"  {at}  ",
         (f"{console.glyph(status)} {words}", status_style(status).style),
         (f" {_elapsed(record):>{DURATION_WIDTH}}  ", "dim"),
-        truncate(record.title or record.user_prompt, _TITLE_CHARS),
+        truncate(record.labels.name or record.title or record.user_prompt, _TITLE_CHARS),
         ("" if waits_for is None else f"  {waits_for_text(waits_for)}", "yellow"),
     )
 
@@ -330,24 +356,13 @@ def _plan_line(plan: PlanRecord, shown_id: str, at: str) -> Line:
 
 
 def _execution_json(record: ExecutionRecord, listing: _Listing) -> dict[str, Any]:
-    own = record.execution_id
-    state: dict[str, Any] = {"interrupted": True} if own in listing.cut_off else {}
-    if own in listing.waiting:
-        state["waits_for"] = listing.waiting[own]
-    return {
-        "execution_id": record.execution_id,
-        "plan_id": record.plan_id,
-        "revision": record.revision,
-        "flow": record.flow,
-        "created_by": principal_json(record.created_by),
-        "title": record.title,
-        "user_prompt": record.user_prompt,
-        "status": record.status,
-        **state,
-        "created_at": record.created_at,
-        "started_at": record.started_at,
-        "completed_at": record.completed_at,
-    }
+    """Return an execution as the API lists it, but for the planning of its plan, which is not read here."""
+    summary = execution_summary(
+        record,
+        is_interrupted=record.execution_id in listing.cut_off,
+        waits_for=listing.waiting.get(record.execution_id),
+    )
+    return {name: value for name, value in summary.items() if name != "planning"}
 
 
 def _plan_json(plan: PlanRecord) -> dict[str, Any]:

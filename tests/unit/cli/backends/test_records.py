@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planwave.api.routes.execution_lists import _summary
 from planwave.cli.backends.records import (
     execution_from_json,
     flow_from_json,
@@ -13,6 +12,7 @@ from planwave.cli.backends.records import (
     revision_from_json,
 )
 from planwave.principals import Principal
+from planwave.service.executions.labels import execution_summary
 from planwave.service.flows.flow_queries import Flow, FlowQueries
 from planwave.service.plans.documents import plan_json
 from planwave.service.plans.revisions import revision_summary
@@ -73,4 +73,4 @@ def test_an_execution_is_read_back() -> None:
     record = ExecutionRecord(
         "x", "p", "T", "goal", "paused", AT, AT, revision=2, flow="F", created_by=BY
     )
-    assert execution_from_json(_summary(record, None, None, is_interrupted=False)) == record
+    assert execution_from_json(execution_summary(record, is_interrupted=False)) == record

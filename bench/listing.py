@@ -204,6 +204,9 @@ async def over_http(url: str, clients: int, seconds: float, every: float) -> Non
         path = f"/api/executions?{urlencode(query)}"
         taken = await load(lambda p=path: connections.get(p), clients, seconds, every)
         show(f"HTTP: {name}", taken, seconds)
+    counted = f"/api/executions?{urlencode({'q': 'market', 'counts': '1', 'limit': '1'})}"
+    taken = await load(lambda: connections.get(counted), clients, seconds, every)
+    show("HTTP: the count of a text", taken, seconds)
     graph = json.dumps({"graph": CHECKED}).encode()
     taken = await load(
         lambda: connections.ask("POST", "/api/check", graph), clients, seconds, every

@@ -117,6 +117,8 @@ class ExecutionCounts(TypedDict):
     """How many executions fit all filters but `status` and `waiting`."""
 
     total: int
+    at_least: bool
+    """True where so many have the words of `q` that only the newest 1,000 were counted: each number may be higher."""
     waiting: int
     """Those that wait for an answer of a person; they are executing or paused too."""
     starting: int

@@ -57,6 +57,7 @@ from planwave.storage.records import (
     StoredCall,
     is_interrupted,
 )
+from planwave.storage.sql.lists import COUNTED_MATCHES
 
 if TYPE_CHECKING:
     from planwave.service.dependencies import Observer
@@ -224,8 +225,10 @@ class ExecutionQueries:
         chosen = _with_utc_times(filters)
         counts = await self._store.count_executions(**chosen)
         waiting = await self._waiting(ACTIVE_STATUSES, chosen)
+        total = sum(counts.values())
         return {
-            "total": sum(counts.values()),
+            "total": total,
+            "at_least": bool(filters.get("text")) and total >= COUNTED_MATCHES,
             "waiting": len(waiting),
             "starting": counts.get("starting", 0),
             "executing": counts.get("executing", 0),

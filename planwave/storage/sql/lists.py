@@ -382,15 +382,26 @@ def count_forks(connection: Connection, execution_id: str) -> int:
     return connection.execute(statement).scalar_one()
 
 
+COUNTED_MATCHES: Final = 1_000
+"""Executions with some words that are counted at most, the newest: each has to be read for that."""
+
+
 def count_by_status(connection: Connection, filters: Mapping[str, Any]) -> dict[str, int]:
-    """Count executions; without words and labels an index has all that is needed."""
+    """Count executions; without words and labels an index has all that is needed.
+
+    Of those with some words, no more than ``COUNTED_MATCHES`` are counted.
+    """
     chosen = storable_values({name: each for name, each in filters.items() if each is not None})
-    statement = (
-        select(executions.c.status, func.count())
+    matches = (
+        select(executions.c.status)
         .select_from(executions if chosen.keys() <= _OF_EXECUTIONS else _WITH_TEXTS)
         .where(*(_EXECUTION_FILTERS[name] for name in chosen if name in _EXECUTION_FILTERS))
-        .group_by(executions.c.status)
     )
+    if "word0" in chosen:
+        newest = executions.c.created_at.desc(), executions.c.execution_id.desc()
+        matches = matches.order_by(*newest).limit(COUNTED_MATCHES)
+    counted = matches.subquery()
+    statement = select(counted.c.status, func.count()).group_by(counted.c.status)
     rows = connection.execute(statement, chosen)
     return {status: count for status, count in rows if status != DELETED}
 

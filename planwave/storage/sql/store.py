@@ -345,7 +345,7 @@ class Store:
         return list(await self._readers.read_shared(question, read))
 
     async def count_executions(self, **filters: Unpack[ExecutionFilters]) -> dict[str, int]:
-        """Return the number of executions by status; statuses that none has are left out."""
+        """Return the number of executions by status, if any; of those with some words see ``count_by_status``."""
         chosen = lists.execution_choices(filters)
         self._check_open()
         question = ("counts", *chosen.items())

@@ -26,6 +26,7 @@ from planwave.storage.records import (
     PlanRecord,
 )
 from planwave.storage.search_signatures import signature_of
+from planwave.storage.sql import lists
 from planwave.storage.sql.store import Store
 
 LONG = " ".join(f"word{n}" for n in range(400))
@@ -74,7 +75,7 @@ async def found(store: Store, text: str, **filters: Any) -> list[str]:
 
 @pytest.mark.parametrize("size", ["short", "long"])
 async def test_words_of_results_tasks_titles_and_ids_find_executions(
-    store: Store, size: str
+    store: Store, size: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = LONG if size == "long" else ""
     lisbon = await keep(store, 1, f"Go to Lissabon, by Straße 28. {more}")
@@ -97,6 +98,9 @@ async def test_words_of_results_tasks_titles_and_ids_find_executions(
         assert await found(store, text) == [], text
     counted = await store.count_executions(text="alfama")
     assert counted == {"completed": 2}
+    monkeypatch.setattr(lists, "COUNTED_MATCHES", 1)
+    assert await store.count_executions(text="alfama café") == {"completed": 1}
+    assert sum((await store.count_executions()).values()) >= 2
     await store.delete_execution(lisbon)
     assert await found(store, "lissabon") == []
 

@@ -1465,6 +1465,8 @@ export type ElementDifference = {
 /** How many executions fit all filters but `status` and `waiting`. */
 export type ExecutionCounts = {
   total: number;
+  /** True where so many have the words of `q` that only the newest 1,000 were counted: each number may be higher. */
+  at_least: boolean;
   /** Those that wait for an answer of a person; they are executing or paused too. */
   waiting: number;
   starting: number;
@@ -2290,7 +2292,7 @@ export type ChatUpdateRequest = {
 
 /** A graph to check; its problems are the response, not an error. */
 export type CheckRequest = {
-  /** `{nodes, edges}`. */
+  /** `{nodes, edges}`, or a plan, whose goal `user_prompt` is checked too. */
   graph: Record<string, unknown>;
 };
 

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from planwave.graph.model import Node
+from planwave.service.queries import history
+from planwave.storage.sql import lists
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.service.dependencies import dependencies
@@ -37,7 +41,22 @@ async def test_an_execution_is_found_by_words_of_its_result_and_by_its_id() -> N
         assert await listed(calls, q=rome) == [rome]
         assert await listed(calls, q="tram forum") == []
         counts = (await calls.get_json("/api/executions", q="alfama", counts=True))["counts"]
-        assert (counts["total"], counts["completed"]) == (1, 1)
+        assert (counts["total"], counts["completed"], counts["at_least"]) == (1, 1, False)
+
+
+async def test_of_very_many_with_some_words_the_newest_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (history, lists):
+        monkeypatch.setattr(module, "COUNTED_MATCHES", 2)
+    async with in_process_client(dependencies(CHAIN)) as calls:
+        for place in ("Alfama", "Baixa", "Chiado"):
+            await ran(calls, f"By tram to {place}.")
+        for query, total, at_least in ((None, 3, False), ("tram", 2, True), ("chiado", 1, False)):
+            more = {} if query is None else {"q": query}
+            counts = (await calls.get_json("/api/executions", counts=True, **more))["counts"]
+            assert (counts["total"], counts["at_least"]) == (total, at_least)
+        assert len(await listed(calls, q="tram")) == 3
 
 
 async def test_labels_are_changed_shown_and_listed() -> None:

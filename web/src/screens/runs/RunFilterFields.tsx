@@ -50,7 +50,7 @@ export function RunFilterFields({ filters, counts, onChange }: RunFilterFieldsPr
           label: STATUS_WORDS[value],
           ...(value !== "all" && {
             sign: <StatusIcon status={value} />,
-            count: known && countOf(value, known),
+            count: known && !known.at_least ? countOf(value, known) : undefined,
           }),
         }))}
         onChange={(status) => onChange({ status })}

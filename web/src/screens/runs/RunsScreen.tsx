@@ -21,7 +21,7 @@ import {
 } from "@/screens/runs/runFilters";
 import { useRunKeys } from "@/screens/runs/useRunKeys";
 import { Button, ButtonLink } from "@/ui/Button";
-import { formatAmount } from "@/ui/format";
+import { formatAmount, formatCount } from "@/ui/format";
 import { usePageTitle } from "@/ui/pageTitle";
 
 /** All runs that are kept: to find one again, and to compare two. */
@@ -50,7 +50,11 @@ export function RunsScreen() {
   return (
     <ListPage
       title="Runs"
-      total={counts && counts.total > 0 && formatAmount(counts.total, "run")}
+      total={
+        counts &&
+        counts.total > 0 &&
+        (counts.at_least ? `${formatCount(counts.total)}+ runs` : formatAmount(counts.total, "run"))
+      }
       actions={
         <>
           <ButtonLink to="/spend">Spend</ButtonLink>

@@ -371,10 +371,7 @@ class Store:
         return await self._read(lambda connection: lists.count_forks(connection, execution_id))
 
     async def open_executions(self) -> list[ExecutionRecord]:
-        """Return the executions to recover at a start, oldest first.
-
-        They are executing or paused, or starting with ``queued``.
-        """
+        """Return the executions to recover at a start, oldest first: executing, paused, or queued."""
         return [lists.execution_from_row(row) for row in await self._rows(lists.OPEN_EXECUTIONS)]
 
     async def answered_requests(

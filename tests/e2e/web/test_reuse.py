@@ -250,7 +250,7 @@ async def test_the_form_of_a_flow_with_saved_inputs_fits_every_width(
 ) -> None:
     name = "A name of saved inputs that is " + "very " * 12 + "long"
     made = await (
-        await page.request.post("/api/flows", data={"name": "Wide", "graph": TRIP})
+        await page.request.post("/api/flows", data={"name": f"Wide, {width}", "graph": TRIP})
     ).json()
     path = f"/api/flows/{made['plan_id']}/input-sets/{name}"
     assert (await page.request.put(path, data={"inputs": {"city": "Porto"}})).ok

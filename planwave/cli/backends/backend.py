@@ -6,8 +6,6 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from typing_extensions import Unpack
-
 from planwave.cli.inputs import InputArgument, Source
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     )
     from planwave.shapes.plans import RevisionDiffResponse
     from planwave.storage.records import (
-        ExecutionFilters,
         ExecutionRecord,
         InputSet,
         PlanRecord,
@@ -134,9 +131,13 @@ class StoredExecutions(Protocol):
         self,
         *,
         status: str | None = None,
+        text: str | None = None,
+        tag: str | None = None,
+        starred: bool | None = None,
+        since: str | None = None,
+        until: str | None = None,
         before: str | None = None,
         limit: int = 50,
-        **filters: Unpack[ExecutionFilters],
     ) -> Sequence[ExecutionRecord]:
         """Return executions, only those with this status and these filters.
 

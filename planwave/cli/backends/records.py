@@ -80,8 +80,14 @@ def flow_record_from_json(flow: Mapping[str, Any]) -> PlanRecord:
 
 def input_set_from_json(plan_id: str, saved: Mapping[str, Any]) -> InputSet:
     """Return saved inputs of a list."""
-    names = ("name", "inputs", "created_at", "updated_at")
-    return InputSet(plan_id, *(saved[name] for name in names), principal_of(saved))
+    return InputSet(
+        plan_id,
+        saved["name"],
+        saved["inputs"],
+        saved["created_at"],
+        saved["updated_at"],
+        principal_of(saved),
+    )
 
 
 def flow_from_json(flow: Mapping[str, Any]) -> Flow:

@@ -13,8 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
-from typing_extensions import Unpack
-
 from planwave.cli.backends.records import (
     execution_from_json,
     plan_from_json,
@@ -47,7 +45,6 @@ from planwave.service.plans.documents import (
 )
 from planwave.storage.documents import document_seq
 from planwave.storage.records import (
-    ExecutionFilters,
     ExecutionRecord,
 )
 
@@ -117,22 +114,27 @@ class RemoteExecutions:
         self,
         *,
         status: str | None = None,
+        text: str | None = None,
+        tag: str | None = None,
+        starred: bool | None = None,
+        since: str | None = None,
+        until: str | None = None,
         before: str | None = None,
         limit: int = 50,
-        **filters: Unpack[ExecutionFilters],
     ) -> Sequence[ExecutionRecord]:
         """See ``StoredExecutions.list``."""
         query: ExecutionsQuery = {
             "status": status,
-            "q": filters.get("text"),
-            "since": filters.get("since"),
-            "until": filters.get("until"),
-            "tag": filters.get("tag"),
-            "starred": filters.get("starred"),
+            "q": text,
+            "since": since,
+            "until": until,
+            "tag": tag,
+            "starred": starred,
         }
 
         async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.executions(**query, cursor=cursor, limit=size)
+            page: ExecutionsQuery = {**query, "cursor": cursor, "limit": size}
+            return await self._client.executions(**page)
 
         items = await self._pages.read(read, "executions", "execution_id", before, limit)
         self._cut_off |= {each["execution_id"] for each in items if each.get("interrupted")}

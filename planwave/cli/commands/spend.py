@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -55,7 +55,9 @@ def spend(
     if console.json:
         console.result(report)
         return
-    rows = [(each["name"] or each["key"] or _NO_FLOW, each) for each in report["groups"]]
+    rows: list[tuple[str, SpendAmounts]] = [
+        (each["name"] or each["key"] or _NO_FLOW, each) for each in report["groups"]
+    ]
     rows.append((f"{report['since']} to {report['until']}", report["total"]))
     width = max(len(name) for name, _ in rows)
     console.lines(Text(f"{name:<{width}}  {_amounts(each)}") for name, each in rows)
@@ -72,9 +74,9 @@ def _amounts(each: SpendAmounts) -> str:
     return f"{cost:>10}  {tokens:>10,} tokens  {each['runs']:>5} runs{more}"
 
 
-def _locally(service: Service) -> object:
+def _locally(service: Service) -> Any:
     return service.spending.report
 
 
-def _remotely(client: AsyncClient) -> object:
+def _remotely(client: AsyncClient) -> Any:
     return client.spend

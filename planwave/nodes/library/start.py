@@ -88,9 +88,12 @@ class Start(NodeType):
         if fields and given is None and not isinstance(value, dict):
             value = {}
         if fields and isinstance(value, dict):
-            unknown = [] if _OTHER_FIELDS & schema.keys() else [n for n in value if n not in fields]
+            own = cast("dict[str, Json]", value)
+            unknown: list[str] = (
+                [] if _OTHER_FIELDS & schema.keys() else [n for n in own if n not in fields]
+            )
             required = cast("list[str]", schema.get("required") or [])
-            missing = [name for name in fields if name in required and name not in value]
+            missing = [name for name in fields if name in required and name not in own]
             hint = f"its inputs are {', '.join(fields)}"
             yield from (
                 _finding(f"{n!r} is no input", f"/{pointer_part(n)}", hint) for n in unknown
@@ -99,7 +102,7 @@ class Start(NodeType):
                 _finding(f"the input {n!r} is missing", f"/{pointer_part(n)}") for n in missing
             )
             schema = {**schema, "required": [each for each in required if each not in missing]}
-            value = {name: own for name, own in value.items() if name not in unknown}
+            value = {name: part for name, part in own.items() if name not in unknown}
         # Lazy: test_the_schema_library_is_loaded_only_for_forms
         from planwave.nodes.json_schema import validate
 

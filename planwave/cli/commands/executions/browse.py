@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole, Line
     from planwave.shapes.common import PlanStatus
     from planwave.shapes.executions import DocumentResponse, WaitsForResponse
-    from planwave.storage.records import ExecutionFilters, ExecutionRecord, PlanRecord
+    from planwave.storage.records import ExecutionRecord, PlanRecord
 
 _TITLE_CHARS = 200
 _STEPS_NAMED = 20
@@ -85,13 +85,13 @@ def ls(
     * `planwave ls --search "lisbon tram" --since 2026-01-31`
     """
     console = ctx.console()
-    filters: ExecutionFilters = {
-        "text": search, "tag": tag, "starred": starred, "since": since, "until": until,
-    }  # fmt: skip
-    is_filtered = status is not None or any(each is not None for each in filters.values())
+    is_filtered = any(each is not None for each in (status, search, tag, starred, since, until))
 
     async def read(queries: Queries) -> _Listing:
-        executions = await queries.executions.list(limit=limit + 1, status=status, **filters)
+        executions = await queries.executions.list(
+            status=status, text=search, tag=tag, starred=starred, since=since, until=until,
+            limit=limit + 1,
+        )  # fmt: skip
         plans: Sequence[PlanRecord] = () if is_filtered else await queries.plans.list(limit=limit)
         started = {record.plan_id for record in executions}
         cut_off = await queries.executions.interrupted(executions)

@@ -42,7 +42,10 @@ def execution_from_json(execution: Mapping[str, Any]) -> ExecutionRecord:
     """Return the record of an execution."""
     fields = {name: value for name, value in execution.items() if name in _EXECUTION_FIELDS}
     labels = ExecutionLabels(
-        execution["name"], tuple(execution["tags"]), execution["note"], execution["starred"]
+        execution.get("name"),
+        tuple(execution.get("tags", ())),
+        execution.get("note", ""),
+        execution.get("starred", False),
     )
     return ExecutionRecord(**fields, created_by=principal_of(execution), labels=labels)
 

@@ -178,9 +178,14 @@ def promote(
             present = None
             if force and record.plan_id is not None:
                 present = {(await backend.plans.get(record.plan_id)).hash}
-            return await backend.revisions.promote(
-                record.execution_id, expected=present, author="person", note=note
-            )
+            try:
+                return await backend.revisions.promote(
+                    record.execution_id, expected=present, author="person", note=note
+                )
+            except PreconditionFailed as error:
+                again = ctx.command_hint(f"promote {record.execution_id} --force")
+                error.hint = f"look at what was changed since; to go on from this run: {again}"
+                raise
 
     _report_saved(ctx.console(), asyncio.run(keep()))
 

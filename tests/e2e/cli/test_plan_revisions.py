@@ -240,8 +240,8 @@ def test_a_fork_becomes_a_revision_unless_the_plan_was_changed_since(
     plan_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = next(x for x in invoke_ok("ls")["executions"] if x["plan_id"] == plan_id)
-    fork = invoke_ok("fork", first["execution_id"], "--set", "a.data.text=two")
-    again = invoke_ok("fork", fork["execution_id"], "--set", "a.data.text=three")
+    fork = invoke_ok("fork", first["execution_id"], "--set", "a.text=two")
+    again = invoke_ok("fork", fork["execution_id"], "--set", "a.text=three")
     promoted = invoke_ok("promote", fork["execution_id"], "--note", "why")
     assert (promoted["revision"], promoted["nodes"][0]["data"]) == (2, {"text": "two"})
     assert promoted["nodes"][0]["ui"] == {"x": 1}

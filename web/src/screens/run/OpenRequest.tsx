@@ -32,6 +32,9 @@ export function OpenRequest(props: OpenRequestProps) {
           {fields.timeoutAction && `, then it counts as “${actionLabel(fields.timeoutAction)}”`}
         </p>
       )}
+      {fields.kind !== "timer" && (
+        <OneTimeLink executionId={executionId} requestId={request.request_id} />
+      )}
       <RequestForm
         draftKey={draftKey(executionId, request.request_id)}
         request={fields}
@@ -49,9 +52,6 @@ export function OpenRequest(props: OpenRequestProps) {
             .then(onAnswered, () => undefined)
         }
       />
-      {fields.kind !== "timer" && (
-        <OneTimeLink executionId={executionId} requestId={request.request_id} />
-      )}
     </section>
   );
 }

@@ -593,6 +593,29 @@ async def test_step_shows_its_last_run_and_runs_alone_with_what_it_got(
     assert (await other.json())["status"] in ("not_reached", "pending")
 
 
+async def test_words_of_a_task_become_an_input_in_the_editor(pages: Pages) -> None:
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    panel = await editor.select("Draft")
+    task = panel.get_by_label("Task", exact=True)
+    await task.fill("Find food in Lisbon")
+    await page.keyboard.press("Control+Shift+ArrowLeft")
+    await panel.get_by_role("button", name="Make “Lisbon” an input").click()
+    dialog = page.get_by_role("dialog", name="Make it an input")
+    await expect(dialog.get_by_label("Name of the input")).to_have_value("city")
+    await expect(dialog.get_by_role("checkbox", name="Draft")).to_be_checked()
+    await dialog.get_by_role("button", name="Make it an input of a flow").click()
+    await expect(
+        page.get_by_text("“city” is an input of the flow now.", exact=True)
+    ).to_be_visible()
+    await expect(task).to_have_value("Find food in {{ city }}")
+    await expect(page.get_by_role("link", name="Flow Two steps")).to_be_visible()
+    nodes = {node["id"]: node for node in (await editor.saved())["nodes"]}
+    fields = nodes["inputs"]["data"]["schema"]["properties"]
+    assert fields == {"city": {"type": "string", "default": "Lisbon"}}
+    assert nodes["draft"]["description"] == "Find food in {{ city }}"
+
+
 @every_width
 async def test_editor_is_usable(pages: Pages, width: str) -> None:
     editor = await PlanEditor.open(pages)

@@ -28,6 +28,8 @@ export type EditorBodyProps = {
   onEnter: EnterCommand;
   /** Changes the id of a step wherever it is named; without it, ids stay. */
   onRename?: (id: string, to: string) => Promise<void>;
+  /** What can be done with words of a task. */
+  onWords?: (words: string) => ReactNode;
   /** What a step did when it ran last. */
   lastRun?: (id: string) => ReactNode;
   check: CheckResponse | undefined;
@@ -36,7 +38,7 @@ export type EditorBodyProps = {
 
 /** The plan as a canvas, a table or JSON, and the form of the selected step beside it. */
 export function EditorBody(props: EditorBodyProps) {
-  const { store, view, onEnter, onRename, lastRun, check, comparison } = props;
+  const { store, view, onEnter, onRename, onWords, lastRun, check, comparison } = props;
   const before = comparison.nodes;
   const { content, selection } = useStore(store);
   const { graph } = content;
@@ -80,6 +82,7 @@ export function EditorBody(props: EditorBodyProps) {
           onChange={store.changeGraph}
           onSelect={store.select}
           onCorrect={store.correct}
+          onWords={onWords}
           lastRun={lastRun}
           onRename={onRename && ((to) => onRename(selected.id, to))}
           onDuplicate={commands.duplicate}

@@ -42,6 +42,8 @@ export type NodePanelProps = {
   onChange: (graph: GraphDocument, kind?: string) => void;
   onSelect: (ids: string[]) => void;
   onCorrect: OnCorrect;
+  /** What can be done with words of the task. */
+  onWords: ((words: string) => ReactNode) | undefined;
   /** What a step did when it ran last. */
   lastRun: ((id: string) => ReactNode) | undefined;
   /** Without it, the id stays. */
@@ -178,6 +180,7 @@ function Settings(props: SettingsProps) {
         type={node.type}
         task={node.description ?? ""}
         onChange={(description) => onFields({ description }, "description")}
+        onWords={props.onWords}
       />
       {type && <Values type={type} />}
       {node.type === PLACEHOLDER ? (

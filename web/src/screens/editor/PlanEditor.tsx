@@ -4,9 +4,11 @@ import { useStore } from "zustand";
 import { useEditPlan, useRestoreRevision } from "@/api/mutations";
 import { showError } from "@/api/showError";
 import type { PlanResponse } from "@/api/types";
+import { MakeInputButton } from "@/screens/flows/MakeInput";
 import { Button } from "@/ui/Button";
 import { Note } from "@/ui/Note";
 import { Tag } from "@/ui/Tag";
+import { showToast } from "@/ui/toasts";
 import { createEditorStore, type EditorStore } from "./editorStore";
 import { GraphEditor, useGraphCheck } from "./GraphEditor";
 import { ImportPlan } from "./ImportPlan";
@@ -41,6 +43,12 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
         comparison={comparison}
         onEnter={{ does: "Run the plan", run: run.start }}
         onRename={changes.rename}
+        onWords={(words) => (
+          <MakeInputButton
+            {...{ words, planId: plan.plan_id, flush: autosave.flush }}
+            onMade={(name) => showToast({ text: `“${name}” is an input of the flow now.` })}
+          />
+        )}
         lastRun={(id) => (
           <LastRun
             {...{ id, planId: plan.plan_id, graph: content.graph, flush: autosave.flush }}

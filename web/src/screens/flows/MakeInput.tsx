@@ -18,10 +18,12 @@ type MakeInputProps = {
   /** The words that were selected; with none they are typed. */
   selected: string;
   onClose: () => void;
+  /** It is made; without it, the flow is opened. */
+  onMade?: ((name: string) => void) | undefined;
 };
 
 /** Makes words of a goal and of tasks an input of the flow, and a plan without a name a flow. */
-export function MakeInput({ plan, selected, onClose }: MakeInputProps) {
+export function MakeInput({ plan, selected, onClose, onMade }: MakeInputProps) {
   // What a flow is for is the goal of its runs.
   const goal = plan.name === null ? plan.user_prompt : plan.description;
   const graph = { nodes: plan.nodes, edges: plan.edges };
@@ -55,7 +57,8 @@ export function MakeInput({ plan, selected, onClose }: MakeInputProps) {
       },
     });
     if (plan.name === null) await create.mutateAsync({ name: flowName, plan_id: plan.plan_id });
-    navigate(`/flows/${plan.plan_id}`);
+    if (onMade) onMade(name);
+    else navigate(`/flows/${plan.plan_id}`);
   };
   return (
     <Dialog
@@ -133,15 +136,21 @@ function whyNot(
   return nameError ?? (isPending ? "Saving …" : undefined);
 }
 
-type MakeInputButtonProps = { planId: string; words: string };
+type MakeInputButtonProps = Pick<MakeInputProps, "onMade"> & {
+  planId: string;
+  words: string;
+  /** Saves what was changed before the plan is read; returns whether that succeeded. */
+  flush?: () => Promise<boolean>;
+};
 
 /** Offers to make selected words an input; the plan is read when that is wanted. */
-export function MakeInputButton({ planId, words }: MakeInputButtonProps) {
+export function MakeInputButton({ planId, words, flush, onMade }: MakeInputButtonProps) {
   const [plan, setPlan] = useState<PlanResponse | null>(null);
   const [error, setError] = useState<unknown>(null);
   const open = async () => {
     try {
       setError(null);
+      if (flush && !(await flush())) return;
       setPlan(await call("getPlan", { path: { plan_id: planId } }));
     } catch (problem) {
       setError(problem);
@@ -153,7 +162,20 @@ export function MakeInputButton({ planId, words }: MakeInputButtonProps) {
         {words ? `Make “${shorten(words)}” an input` : "Make words an input"}
       </Button>
       {error !== null && <Note kind="error">The plan of this run is gone.</Note>}
-      {plan && <MakeInput plan={plan} selected={words} onClose={() => setPlan(null)} />}
+      {plan && (
+        <MakeInput
+          plan={plan}
+          selected={words}
+          onClose={() => setPlan(null)}
+          onMade={
+            onMade &&
+            ((name) => {
+              setPlan(null);
+              onMade(name);
+            })
+          }
+        />
+      )}
     </>
   );
 }

@@ -26,6 +26,7 @@ HERE_ONLY = {
 NO_PLACE = {"config show", "config path"}
 """What looks at the settings alone."""
 MORE = {
+    "label": ("--star",),
     "export": ["last", "--to", "mermaid"],
     "flow save": ["graph.json"],
     "notifications resend": ["--all"],

@@ -171,6 +171,7 @@ class BytesInFlight:
     Attributes:
         held: How many there are.
         rendering: Held while a large document is computed: a few at once leave time for the event loop.
+        rendering_links: Held while the page of a link is made: anybody who has one waits only for others like them.
     """
 
     def __init__(self, limit: int) -> None:
@@ -178,6 +179,7 @@ class BytesInFlight:
         self._held: Counter[str] = Counter()
         self.held = 0
         self.rendering = asyncio.Semaphore(2)
+        self.rendering_links = asyncio.Semaphore(1)
 
     def hold(self, principal: str) -> HeldBytes:
         """Return what counts the bytes of one response; nothing is held yet."""

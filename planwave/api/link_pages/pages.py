@@ -14,7 +14,7 @@ import jinja2
 from starlette.responses import HTMLResponse
 
 from planwave.api.link_pages.answer_form import AnswerForm, decisions_of, words
-from planwave.api.link_pages.texts import text_html
+from planwave.api.link_pages.texts import PageTexts
 from planwave.api.middleware.security_headers import NO_FRAMES, POLICY_HEADER
 from planwave.events.request_text import field_of, request_text
 
@@ -29,11 +29,12 @@ _STYLE_HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).
 HEADERS: Final[Mapping[str, str]] = {
     POLICY_HEADER: f"default-src 'none'; img-src data:; style-src 'sha256-{_STYLE_HASH}'; "
     f"base-uri 'none'; form-action 'self'; {NO_FRAMES}",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "strict-origin",
     "Cache-Control": "no-store",
     "X-Robots-Tag": "noindex, nofollow, noarchive",
 }
-"""The key is in the address: no other site gets it, and nothing keeps the page."""
+"""The key is in the address: no other site gets it, and nothing keeps the page. With ``no-referrer`` the form would
+have no ``Origin``."""
 _LONGEST_STEP: Final = 32_000
 _EFFECTS: Final = {
     "read": "reads only",
@@ -96,6 +97,7 @@ _OTHER: Final = Notice("This did not work", "Nothing was decided. Try again in a
 
 def shared_page(run: SharedRun, link: LinkRecord) -> HTMLResponse:
     """Return the page with a result, and with the steps of a run."""
+    texts = PageTexts()
     return _page(
         "shared.html",
         title=run.title,
@@ -103,17 +105,18 @@ def shared_page(run: SharedRun, link: LinkRecord) -> HTMLResponse:
         status=_STATUSES.get(run.status, run.status),
         ended=_moment(run.completed_at),
         until=_moment(link.expires_at),
-        result=[(name, text_html(value)) for name, value in run.result],
+        result=[(name, texts.html(value)) for name, value in run.result],
         steps=[
-            (each, _STATUSES.get(each.status, each.status), text_html(each.value, _LONGEST_STEP))
+            (each, _STATUSES.get(each.status, each.status), texts.html(each.value, _LONGEST_STEP))
             for each in run.steps
         ],
     )
 
 
-def request_page(linked: LinkedRequest, form: AnswerForm, *, status: int = 200) -> HTMLResponse:
+def request_page(linked: LinkedRequest, form: AnswerForm, status: int = 200) -> HTMLResponse:
     """Return the page with a request and its form."""
     request: Any = linked.request.request
+    texts = PageTexts()
     fallback = field_of(request, "timeoutAction")
     value, tool = field_of(request, "value"), field_of(request, "tool")
     return _page(
@@ -122,12 +125,12 @@ def request_page(linked: LinkedRequest, form: AnswerForm, *, status: int = 200) 
         title=linked.title,
         linked=linked,
         form=form,
-        prompt=text_html(request_text(request)) if decisions_of(request) or form.fields else "",
+        prompt=texts.html(request_text(request)) if decisions_of(request) or form.fields else "",
         goal=field_of(request, "goal"),
         forecast=_forecast(field_of(request, "forecast")),
         tool=field_of(tool, "name"),
         effect=_EFFECTS.get(str(field_of(tool, "effect"))),
-        value="" if value is None else text_html(value),
+        value="" if value is None else texts.html(value),
         until=None if linked.deadline is None else _moment(linked.deadline.isoformat()),
         fallback=words(fallback) if isinstance(fallback, str) else None,
     )

@@ -20,31 +20,45 @@ if TYPE_CHECKING:
     from planwave.graph.model import Json
 
 LONGEST: Final = 512_000
-"""Characters that are shown of one text."""
-_LONGEST_MARKDOWN: Final = 256_000
-"""Longer ones are shown as they are."""
+"""Characters that are shown on one page."""
+LONGEST_MARKDOWN: Final = 32_000
+"""Longer texts are shown as they are: the time for Markdown grows with the square of its length."""
+_MARKDOWN_OF_PAGE: Final = 2 * LONGEST_MARKDOWN
+"""Characters of Markdown on one page; what comes after them is shown as it is."""
 _TITLE_LEVEL: Final = 1
 """Of the page; the headings of texts are below it."""
 _DEEPEST: Final = 6
 _MATH: Final = re.compile(
-    r"\\\(.+?\\\)|\\\[.+?\\\]|\$\$.+?\$\$|\$(?![\s\d])[^$\n]+(?<!\s)\$(?!\d)", re.DOTALL
+    r"\\\(.{1,500}?\\\)|\\\[.{1,500}?\\\]|\$\$.{1,500}?\$\$|\$(?![\s\d])[^$\n]{1,500}(?<!\s)\$(?!\d)",
+    re.DOTALL,
 )
-"""Mathematics, as the web UI finds it; here it is shown as it was written."""
+"""Mathematics, as the web UI finds it; here it is shown as it was written. Its length is bounded, so that many marks
+that none closes take no long time."""
 _BLOCKS: Final = frozenset(
     {"paragraph_open", "heading_open", "blockquote_open", "list_item_open", "td_open", "th_open"}
 )
 
 
-def text_html(value: Json, longest: int = LONGEST) -> str:
-    """Return a value as HTML: a text as Markdown, anything else as JSON; cut after ``longest`` characters."""
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-    shown, is_code = text[:longest], not isinstance(value, str) or _is_json(text)
-    if is_code or len(shown) > _LONGEST_MARKDOWN:
-        html = f'<pre tabindex="0" dir="{"ltr" if is_code else "auto"}">{escape(shown)}</pre>'
-    else:
-        html = _MARKDOWN.render(shown)
-    cut = f'<p class="note">The first {longest:,} of {len(text):,} characters are shown.</p>'
-    return html + cut if len(text) > longest else html
+class PageTexts:
+    """The texts and values of one page, whose length together is bounded."""
+
+    def __init__(self) -> None:
+        self._left = LONGEST
+        self._markdown_left = _MARKDOWN_OF_PAGE
+
+    def html(self, value: Json, longest: int = LONGEST) -> str:
+        """Return a value as HTML: a text as Markdown, anything else as JSON; cut after ``longest`` characters."""
+        text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        most = min(longest, self._left)
+        shown, is_code = text[:most], not isinstance(value, str) or _is_json(text)
+        self._left -= len(shown)
+        if is_code or len(shown) > min(LONGEST_MARKDOWN, self._markdown_left):
+            html = f'<pre tabindex="0" dir="{"ltr" if is_code else "auto"}">{escape(shown)}</pre>'
+        else:
+            self._markdown_left -= len(shown)
+            html = _MARKDOWN.render(shown)
+        cut = f'<p class="note">The first {most:,} of {len(text):,} characters are shown.</p>'
+        return html + cut if len(text) > most else html
 
 
 def _is_json(text: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVarTuple
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -44,6 +44,8 @@ from planwave.events.request_text import field_of
 from planwave.service.links import link_url
 from planwave.shapes.triggers import LinkCreatedResponse, LinksResponse
 from planwave.storage.links import LinkRecord, link_json
+
+_Ts = TypeVarTuple("_Ts")
 
 router = APIRouter(tags=["links"], dependencies=AUTHENTICATED)
 public_router = APIRouter(tags=["links"])
@@ -193,11 +195,10 @@ async def open_link(request: Request, state: StateDep, key: LinkKey) -> Response
 
         if link.kind != "request":
             run = await state.service.links.run_of(link)
-            async with request.app.state.in_flight.rendering:
-                return await asyncio.to_thread(pages.shared_page, run, link)
+            return await _rendered(request, pages.shared_page, run, link)
         linked = await state.service.links.request_of(link)
         form = answer_form.answer_form(linked.request.request)
-        return await asyncio.to_thread(pages.request_page, linked, form)
+        return await _rendered(request, pages.request_page, linked, form)
 
     return await _opened(request, state, key, show)
 
@@ -244,11 +245,16 @@ async def answer_by_link(request: Request, state: StateDep, key: LinkKey) -> Res
             await state.service.links.answer(link, posted.get("request_id", ""), answer)
         except InvalidAnswer as error:
             form = answer_form.answer_form(asked, posted, error)
-            return await asyncio.to_thread(pages.request_page, linked, form, status=422)
+            return await _rendered(request, pages.request_page, linked, form, 422)
         decision = field_of(answer, "decision")
         return pages.answered_page(decision if isinstance(decision, str) else None)
 
     return await _opened(request, state, key, take)
+
+
+async def _rendered(request: Request, page: Callable[[*_Ts], Response], *args: *_Ts) -> Response:
+    async with request.app.state.in_flight.rendering_links:
+        return await asyncio.to_thread(page, *args)
 
 
 async def _opened(

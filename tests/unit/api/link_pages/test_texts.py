@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
-from planwave.api.link_pages.texts import LONGEST, text_html
+from planwave.api.link_pages.texts import LONGEST, LONGEST_MARKDOWN, PageTexts
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ from planwave.api.link_pages.texts import LONGEST, text_html
     ],
 )
 def test_text_as_html(text: object, html: str) -> None:
-    assert text_html(text) == html
+    assert PageTexts().html(text) == html
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_text_as_html(text: object, html: str) -> None:
     ],
 )
 def test_no_text_becomes_a_script(text: str) -> None:
-    html = text_html(text)
+    html = PageTexts().html(text)
     tags = re.findall(r"<(\w+)([^>]*)>", html)
     known = {"p", "a", "pre", "code", "div", "table", "thead", "tbody", "tr", "th", "td", "img"}
     assert {name for name, _ in tags} <= known
@@ -64,7 +65,34 @@ def test_no_text_becomes_a_script(text: str) -> None:
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
-    html = text_html("x" * (LONGEST + 1))
+    html = PageTexts().html("x" * (LONGEST + 1))
     assert "512,000 of 512,001 characters" in html
     assert html.startswith("<pre")
-    assert "The first 10 of 12" in text_html("x" * 12, 10)
+    assert "The first 10 of 12" in PageTexts().html("x" * 12, 10)
+
+
+@pytest.mark.parametrize(
+    "part", [r"\(", r"\[", "$$a", "$a", "![", "[", "[a](", "**a", "*_", "<!--", "a|b\n-|-\n"]
+)
+@pytest.mark.parametrize("length", [LONGEST_MARKDOWN, LONGEST])
+def test_no_text_takes_long(part: str, length: int) -> None:
+    started = time.thread_time()
+    PageTexts().html((part * length)[:length])
+    assert time.thread_time() - started < 5
+
+
+def test_a_page_is_bounded_not_only_each_of_its_texts() -> None:
+    texts = PageTexts()
+    part = "*a* " * (LONGEST_MARKDOWN // 4)
+    shown = [texts.html(part) for _ in range(LONGEST // LONGEST_MARKDOWN + 1)]
+    assert [each.startswith("<p dir") for each in shown] == [
+        True,
+        True,
+        *[False] * (len(shown) - 2),
+    ]
+    assert "The first 0 of 32,000 characters" in shown[-1]
+
+
+def test_mathematics_that_nothing_closes_is_text() -> None:
+    html = PageTexts().html(r"\( and *more*")
+    assert html == '<p dir="auto">( and <em>more</em></p>\n'

@@ -127,6 +127,7 @@ LOGIN_FAILED: Final = "login.failed"
 AUDIT_IDS: Final = "planwave.audit-ids"
 """Key of the ids that a route adds to its line, in a connection's scope."""
 _REFUSALS: Final = frozenset({401, 403})
+_FIRST_ERROR: Final = 400
 _CLOSE_REFUSALS: Final = frozenset({4401, 4403})
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSALS_PER_S: Final = 2.0
@@ -182,7 +183,7 @@ class AuditMiddleware:
         name = _route_name(scope.get("route"))
         action = ACTIONS.get(name or "")
         entry: dict[str, Any] = {}
-        if status in _REFUSALS or status in _CLOSE_REFUSALS:
+        if _is_refusal(scope, status, action):
             if not self._may_log_refusal():
                 return
             entry["action"] = LOGIN_FAILED if name == "openSession" else REFUSED
@@ -208,6 +209,13 @@ class AuditMiddleware:
             self._unlogged_refusals += 1
             return False
         return True
+
+
+def _is_refusal(scope: Scope, status: int, action: AuditAction | None) -> bool:
+    """Return whether somebody was refused; whoever nobody knows did nothing that a line of the action would tell of."""
+    if status in _REFUSALS or status in _CLOSE_REFUSALS:
+        return True
+    return action is not None and status >= _FIRST_ERROR and scope.get(PRINCIPAL) is None
 
 
 def _facts(

@@ -23,7 +23,7 @@ from planwave.api.session_cookies import SESSION_COOKIE
 from planwave.graph.model import Node
 from planwave.log_records import FIELDS
 from planwave.service.service import Service
-from planwave.settings import Settings
+from planwave.settings import Limits, Settings
 from planwave.storage.audit import AuditLog, read_entries, verify
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.server.in_process_client import InProcessClient, in_process_client
@@ -139,8 +139,10 @@ async def test_every_route_writes_the_line_of_its_row(tmp_path: Path) -> None:
                 lines = list(read_entries(tmp_path))[before:]
                 action = ACTIONS.get(str(route.operation_id))
                 wanted = [] if action is None else [(action.name, answer.status_code)]
-                if answer.status_code == 401:
-                    wanted = [("login.failed", 401)]
+                if route.operation_id == "openSession":  # whose status says why
+                    wanted = [("login.failed", answer.status_code)]
+                elif route.operation_id == "answerByLink":  # nobody is known by a wrong key
+                    wanted = [("request.refused", 404)]
                 found = [(each["action"], each["status"]) for each in lines]
                 found = [each for each in found if each[0] != "service.started"]
                 assert found == wanted, (method, path)
@@ -175,6 +177,21 @@ async def test_refused_requests_do_not_fill_the_disk(tmp_path: Path) -> None:
         for _ in range(60):
             assert (await calls.get("/api/flows")).status_code == 401
     assert 0 < len(list(read_entries(tmp_path))) < 40
+
+
+async def test_whoever_nobody_knows_does_not_fill_the_disk(tmp_path: Path) -> None:
+    """Also where they are told that there is no such link, or that there were too many requests."""
+    strict = Limits(requests_burst=5, requests_per_s=0.001)
+    async with audited(tmp_path, limits=strict) as calls:
+        del calls.headers["Authorization"]
+        statuses = [(await calls.post("/links/x", data={"a": "b"})).status_code for _ in range(60)]
+        assert {*statuses} == {404, 429}
+        for _ in range(60):
+            answer = await calls.post("/api/session", json={"token": "a wrong one"})
+            assert answer.status_code in (401, 429)
+    lines = [each for each in read_entries(tmp_path) if each["action"] != "service.started"]
+    assert 0 < len(lines) < 40
+    assert {each["action"] for each in lines} <= {"request.refused", "login.failed"}
 
 
 async def test_without_a_log_nothing_is_written(tmp_path: Path) -> None:

@@ -27,6 +27,11 @@ LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 _WILDCARD_ADDRESSES: Final = ("0.0.0.0", "[::]")  # noqa: S104 - names nothing
 _DEFAULT_PORTS: Final = (None, 80, 443)
 _IPV4_MAPPED: Final = "::ffff:"
+_NO_ORIGIN: Final = "null"
+"""Sent for files and sandboxes, so by any site that wants to: allowing it would allow every page."""
+_WITHOUT_ORIGIN: Final = (
+    "open the page at the address of the service, not from a file or within a sandbox"
+)
 _PAGE_SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 
@@ -63,12 +68,11 @@ class HostOriginMiddleware:
         for origin in connection.headers.getlist("origin"):
             scheme = connection.scope["scheme"]
             same = f"{_PAGE_SCHEMES.get(scheme, scheme)}://{host}"
-            if origin.lower() not in {same, *self._origins} and not _is_own_page(
-                connection, origin
-            ):
+            if origin.lower() not in {same, *self._origins}:
+                allowing = f"allow them: PLANWAVE_ALLOWED_ORIGINS={json.dumps([origin])}"
                 raise Forbidden(
                     f"pages from {short_repr(origin)} may not use this service",
-                    hint=f"allow them: PLANWAVE_ALLOWED_ORIGINS={json.dumps([origin])}",
+                    hint=_WITHOUT_ORIGIN if origin.lower() == _NO_ORIGIN else allowing,
                 )
 
     def _own_hosts(self, scope: Scope) -> set[str]:
@@ -77,15 +81,6 @@ class HostOriginMiddleware:
         names = self._names | {_host_name(address)} if address else self._names
         own = {name if port is None else f"{name}:{port}" for name in names}
         return own | names if port in _DEFAULT_PORTS else own
-
-
-def _is_own_page(connection: HTTPConnection, origin: str) -> bool:
-    """Return whether a page of the service sends a request that does not say so in ``Origin``.
-
-    Forms of pages with the referrer policy ``no-referrer`` send ``null``. No script can set ``Sec-Fetch-Site``, and
-    a page without an origin of its own, such as one in a sandbox, is never of the same one.
-    """
-    return origin == "null" and connection.headers.get("sec-fetch-site") == "same-origin"
 
 
 async def _reject(scope: Scope, receive: Receive, send: Send, error: Forbidden) -> None:

@@ -33,8 +33,8 @@ from tests.support.service.dependencies import dependencies
 OPERATOR = "the operator's secret token"
 BEARER = {"authorization": f"Bearer {OPERATOR}"}
 CANARY = "canary-4711"
-OWN_FORM = {"origin": "null", "sec-fetch-site": "same-origin"}
-"""What a browser sends with a form of a page whose referrer policy is ``no-referrer``."""
+OWN_FORM = {"origin": "http://127.0.0.1"}
+"""What a browser sends with the form over plain HTTP: ``Sec-Fetch-Site`` only where the connection is trustworthy."""
 GOOD = "# Three days\n\nGo **there**."
 ASKS = make_graph(
     Node("s", "start", "S"),
@@ -140,7 +140,7 @@ def assert_says(answer: httpx2.Response, code: str, status: int = 410) -> None:
 def assert_keeps_secret(answer: httpx2.Response) -> None:
     """Check what keeps the key and the page to the one who has it."""
     headers = answer.headers
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "strict-origin"  # else ``Origin: null``
     assert headers["cache-control"] == "no-store"
     assert headers["content-type"] == "text/html; charset=utf-8"
     assert "noindex" in headers["x-robots-tag"]
@@ -463,6 +463,7 @@ async def test_unknown_keys_are_404_and_share_a_rate_that_costs_no_link_its_own(
         ({"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin"}, 200),
         ({}, 200),
         ({"origin": "null"}, 403),
+        ({"origin": "null", "sec-fetch-site": "same-origin"}, 403),
         ({"origin": "null", "sec-fetch-site": "cross-site"}, 403),
         ({"origin": "https://evil.example", "sec-fetch-site": "cross-site"}, 403),
         ({"sec-fetch-site": "cross-site"}, 403),

@@ -54,7 +54,7 @@ def assert_guarded(headers: dict[str, str], where: object) -> None:
     assert "frame-ancestors 'none'" in policy, where
     assert "script-src" not in policy, where
     is_of_link = where in (("GET", "/links/{key}"), ("POST", "/links/{key}"))
-    referrers = "no-referrer" if is_of_link else "same-origin"  # its address is a secret
+    referrers = "strict-origin" if is_of_link else "same-origin"  # its address is a secret
     assert headers["referrer-policy"] == referrers, where
     assert headers["cross-origin-opener-policy"] == "same-origin", where
     assert headers["x-content-type-options"] == "nosniff", where

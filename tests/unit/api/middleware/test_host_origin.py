@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2
 import pytest
 import websockets
 from starlette.types import Receive, Scope, Send
@@ -145,3 +146,11 @@ async def test_websocket_with_foreign_host_is_closed(server: RunningServer) -> N
         assert (await raw.read_response()).status == 101
         frame = await raw.reader.readexactly(4)
         assert (frame[:1], int.from_bytes(frame[2:])) == (b"\x88", 4403)
+
+
+async def test_nobody_is_told_to_allow_pages_without_an_origin(server: RunningServer) -> None:
+    async with httpx2.AsyncClient() as client:
+        for origin, is_named in (("null", False), ("https://app.example", True)):
+            refused = await client.get(f"{server.base_url}/api/flows", headers={"Origin": origin})
+            assert refused.status_code == 403
+            assert ("PLANWAVE_ALLOWED_ORIGINS" in refused.json()["hint"]) == is_named

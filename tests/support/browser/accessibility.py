@@ -110,6 +110,17 @@ every_width = pytest.mark.parametrize(
 """Runs a test of a screen's usability at each width: that of a desk, of a phone, and at 400 % zoom."""
 
 
+BETWEEN: Final = ((1024, 768), TABLET)
+"""Half a screen and a tablet held upright: between what a desk and a phone show."""
+_HIDDEN_ACTION: Final = """
+() => [...document.querySelectorAll("button[class*=primary], a[class*=primary]")]
+  .filter((button) => button.checkVisibility())
+  .map((button) => [button.textContent, button.getBoundingClientRect()])
+  .filter(([, box]) => box.left < 0 || box.right > innerWidth + 0.5 || box.width < 2)
+  .map(([name]) => name)
+"""
+
+
 _SIZES: Final = {"desktop": DESKTOP, "tablet": TABLET, "phone": PHONE, "zoomed": ZOOMED}
 
 
@@ -130,6 +141,11 @@ async def assert_screen_is_usable(page: Page, name: str, width: str) -> None:
         await assert_accessible_in_both_themes(page, f"{name}-{width}")
     if width in ("phone", "tablet"):
         await _assert_fits(page)
+    if width == "desktop":
+        for size in BETWEEN:
+            await resize(page, size)
+            await _assert_fits(page)
+            await _assert_main_action_is_seen(page)
     if before is not None:
         await page.set_viewport_size(before)
 
@@ -156,6 +172,12 @@ async def _assert_fits(page: Page) -> None:
     """Check that the page does not scroll sideways (WCAG 1.4.10); the failure names what is too wide."""
     too_wide = await _found_in_the_end(page, _TOO_WIDE)
     assert not too_wide, f"at {page.viewport_size} the page scrolls sideways: {too_wide}"
+
+
+async def _assert_main_action_is_seen(page: Page) -> None:
+    """Check that no primary button of the screen stands beside the window."""
+    hidden = await _found_in_the_end(page, _HIDDEN_ACTION)
+    assert not hidden, f"at {page.viewport_size} these are out of sight: {hidden}"
 
 
 @cache

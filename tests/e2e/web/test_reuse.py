@@ -11,6 +11,7 @@ from tests.support.browser.accessibility import (
     assert_accessible,
     assert_screen_is_usable,
     every_width,
+    resize,
 )
 from tests.support.browser.chromium import take_screenshot
 from tests.support.browser.scripted_model import ScriptedModel
@@ -168,6 +169,46 @@ async def test_a_run_shows_where_it_comes_from_and_leads_to_the_revision_that_ra
     await expect(page.get_by_text("The run used revision 1; this is revision 2")).to_be_visible()
 
 
+_INSIDE = """
+(header) => [header, ...header.querySelectorAll(":scope > div, button, a")]
+  .map((part) => [part.className + part.textContent, part.getBoundingClientRect()])
+  .filter(([, box]) => box.left < 0 || box.right > innerWidth + 0.5)
+  .map(([words]) => words)
+"""
+
+
+async def test_the_actions_of_a_run_are_in_sight_at_each_width(
+    page: Page, model: ScriptedModel
+) -> None:
+    _, execution_id = await finished_run(page, model)
+    own = await fork(page, execution_id, "Find food for Ann and Bob.")
+    labels = {"name": "A long name " * 12, "tags": ["one", "another tag", "a third tag of a trip"]}
+    await page.request.patch(f"/api/executions/{own}", data=labels)
+    await page.goto(f"/runs/{own}")
+    header = page.locator("header").filter(has=page.get_by_role("button", name="Run again"))
+    await expect(header).to_contain_text("another tag")
+    for width in (390, 480, 600, 720, 721, 768, 900, 1024, 1100, 1101, 1280):
+        await resize(page, (width, 800))
+        assert await header.evaluate(_INSIDE) == [], width
+        await expect(header.get_by_role("link", name="Edit the plan")).to_have_count(
+            int(width > 1100)
+        )
+    await resize(page, (768, 1024))
+    await header.get_by_role("button", name="More").click()
+    items = page.get_by_role("menuitem")
+    await expect(items).to_have_text(
+        ["Edit the plan", "Compare", "Fork", "Keep in the plan", *MORE], use_inner_text=True
+    )
+    await assert_accessible(page)
+    await take_screenshot(page, "run-menu")
+    await items.filter(has_text="Keep in the plan").click()
+    await page.get_by_role("dialog", name="Keep in the plan").get_by_role("button").first.click()
+    await header.get_by_role("button", name="More").click()
+    await items.filter(has_text="Compare").click()
+    await page.wait_for_url(f"**/runs/compare?a={own}**")
+
+
+MORE = ("Share …", "Stored JSON", "Copy the run's id")
 TRIP: dict[str, Any] = {
     "nodes": [
         {

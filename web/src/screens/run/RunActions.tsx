@@ -1,4 +1,4 @@
-import { useNavigate } from "react-router";
+import { type NavigateFunction, useNavigate } from "react-router";
 import { retryLabel } from "@/api/executionSummary";
 import { useCancel, useFork, usePause, useResume, useRetry } from "@/api/mutations";
 import { showError } from "@/api/showError";
@@ -6,7 +6,9 @@ import type { RunState } from "@/stream/runState";
 import { Button, ButtonLink } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { IconButton } from "@/ui/IconButton";
+import type { IconName } from "@/ui/icons";
 import { Menu, type MenuItem } from "@/ui/Menu";
+import { useBreakpoint } from "@/ui/useMedia";
 import { editPath } from "./Lineage";
 
 type RunActionsProps = {
@@ -60,9 +62,9 @@ function LiveActions(props: RunActionsProps) {
 }
 
 function EndedActions(props: RunActionsProps) {
-  const { run, onFork, onKeep } = props;
-  // A changed plan is that of no revision.
-  const isFork = run.parent !== null && run.planId !== null && run.revision === null;
+  const { run } = props;
+  const isNarrow = useBreakpoint("narrow");
+  const others = otherActions(props);
   const retry = useRetry(run.executionId);
   const navigate = useNavigate();
   const fork = useFork(run.executionId);
@@ -73,22 +75,7 @@ function EndedActions(props: RunActionsProps) {
   };
   return (
     <>
-      {run.planId && (
-        <ButtonLink icon="edit" to={editPath(run)}>
-          Edit the plan
-        </ButtonLink>
-      )}
-      <ButtonLink icon="compare" to={`/runs/compare?a=${run.executionId}`}>
-        Compare
-      </ButtonLink>
-      <Button icon="fork" onClick={onFork}>
-        Fork
-      </Button>
-      {isFork && (
-        <Button icon="tick" onClick={onKeep}>
-          Keep in the plan
-        </Button>
-      )}
+      {!isNarrow && others.map((each) => <OtherAction key={each.label} {...each} />)}
       {hasFailed ? (
         <Button
           icon="retry"
@@ -108,9 +95,51 @@ function EndedActions(props: RunActionsProps) {
           Run again
         </Button>
       )}
-      <MoreMenu items={moreItems(props)} />
+      <MoreMenu
+        items={[
+          ...(isNarrow ? others.map((each) => asMenuItem(each, navigate)) : []),
+          ...moreItems(props),
+        ]}
+      />
     </>
   );
+}
+
+/** What leads to another address, or does something here. */
+type OtherActionProps = { label: string; icon: IconName } & (
+  | { to: string }
+  | { onSelect: () => void }
+);
+
+/** What can be done with a run that has ended besides the first: buttons where there is room. */
+function otherActions({ run, onFork, onKeep }: RunActionsProps): OtherActionProps[] {
+  // A changed plan is that of no revision.
+  const isFork = run.parent !== null && run.planId !== null && run.revision === null;
+  const keep: OtherActionProps = { label: "Keep in the plan", icon: "tick", onSelect: onKeep };
+  return [
+    ...(run.planId ? [{ label: "Edit the plan", icon: "edit", to: editPath(run) } as const] : []),
+    { label: "Compare", icon: "compare", to: `/runs/compare?a=${run.executionId}` },
+    { label: "Fork", icon: "fork", onSelect: onFork },
+    ...(isFork ? [keep] : []),
+  ];
+}
+
+function OtherAction({ label, icon, ...does }: OtherActionProps) {
+  if ("to" in does)
+    return (
+      <ButtonLink icon={icon} to={does.to}>
+        {label}
+      </ButtonLink>
+    );
+  return (
+    <Button icon={icon} onClick={does.onSelect}>
+      {label}
+    </Button>
+  );
+}
+
+function asMenuItem({ label, icon, ...does }: OtherActionProps, go: NavigateFunction): MenuItem {
+  return { label, icon, onSelect: "to" in does ? () => go(does.to) : does.onSelect };
 }
 
 /** All steps of the plan that can run again; what was given stays given. */

@@ -47,7 +47,7 @@ type RunHeaderProps = {
 /** What a run is and how far it has come, in two rows. */
 export function RunHeader({ run, isInterrupted, now, actions }: RunHeaderProps) {
   const waits = useWaitsFor(run);
-  const words = isInterrupted ? undefined : waits ? waitsForWords(waits) : statusWords(run);
+  const words = isInterrupted || waits ? undefined : statusWords(run);
   return (
     <header className={styles.header}>
       <span className={styles.glyph}>
@@ -61,6 +61,7 @@ export function RunHeader({ run, isInterrupted, now, actions }: RunHeaderProps) 
         <div className={styles.actions}>{actions}</div>
       </div>
       <div className={styles.facts}>
+        {waits && !isInterrupted && <span className={styles.waits}>{waitsForWords(waits)}</span>}
         <Counts run={run} />
         <Facts run={run} now={now} />
       </div>
@@ -134,9 +135,11 @@ function RunName({ run }: { run: RunState }) {
             }
           />
           <IconButton icon="edit" label="Name, tags and note" small onClick={() => setOpen(true)} />
-          {data.tags.map((tag) => (
-            <Tag key={tag}>{tag}</Tag>
-          ))}
+          <span className={styles.tags} title={data.tags.join(", ")}>
+            {data.tags.map((tag) => (
+              <Tag key={tag}>{tag}</Tag>
+            ))}
+          </span>
           <LabelDialog run={isOpen ? { ...data, title } : null} onClose={() => setOpen(false)} />
         </>
       )}

@@ -75,11 +75,15 @@ export function useRevisionDiff(planId: string, revision: number, to: number) {
   });
 }
 
-/** The diagnostics and the forecast of a graph; those of the graph before stay until the next response. */
-export function useCheck(graph: GraphDocument | null) {
+/** The diagnostics and the forecast of a graph, and of the goal that names its inputs; those of the graph
+ * before stay until the next response. */
+export function useCheck(graph: GraphDocument | null, goal = "") {
   return useQuery({
-    queryKey: queryKeys.check(graph),
-    queryFn: ({ signal }) => call("checkGraph", { body: { graph: graph ?? {} }, signal }),
+    queryKey: queryKeys.check(graph, goal),
+    queryFn: ({ signal }) => {
+      const body = { graph: { ...graph, ...(goal !== "" && { user_prompt: goal }) } };
+      return call("checkGraph", { body, signal });
+    },
     enabled: graph !== null,
     placeholderData: (previous) => previous,
     // Data that are selected share what is the same with the check before: of another graph, too.

@@ -16,7 +16,7 @@ export const queryKeys = {
   revision: (planId: string, revision: number) => ["plan", planId, "revision", revision] as const,
   revisionDiff: (planId: string, revision: number, to: number) =>
     ["plan", planId, "diff", revision, to] as const,
-  check: (graph: GraphDocument | null) => ["check", graph] as const,
+  check: (graph: GraphDocument | null, goal: string) => ["check", graph, goal] as const,
 
   allExecutions: ["executions"] as const,
   executions: (filters: ExecutionFilters) => ["executions", filters] as const,

@@ -116,6 +116,28 @@ test.each([
   expect(screen.queryAllByText(/This is a draft/)).toHaveLength(isDraft ? 1 : 0);
 });
 
+test.each([
+  ["a plan", { name: null, user_prompt: "Visit {{ citty }}", description: "" }],
+  ["a flow", { name: "Trip", user_prompt: "Visit Rome", description: "Visit {{ citty }}" }],
+])("the goal of %s is checked with its graph", async (_kind, words) => {
+  const message = "the goal: there is no input citty";
+  const wrong = {
+    ...BROKEN,
+    node: null,
+    code: "template-undefined",
+    pointer: "/user_prompt",
+    message,
+  };
+  api.routes["GET /api/plans/p1"] = { ...PLAN, live_revision: 1, ...words };
+  api.routes["POST /api/check"] = (response, body) => {
+    const isWrong = JSON.parse(body).graph.user_prompt === "Visit {{ citty }}";
+    json(200, { ...CHECK, diagnostics: isWrong ? [wrong] : [] })(response, body);
+  };
+  show();
+  expect(await screen.findByText(/there is no input citty/)).toBeTruthy();
+  expect(screen.getByText("Fix 1 error to run")).toBeTruthy();
+});
+
 test("a problem with one way out is corrected by a button, and that is undone", async () => {
   const wrong = { ...FIRST_GRAPH, nodes: [{ id: "a", type: "agnet", data: {} }], edges: [] };
   const suggestion = {

@@ -79,11 +79,11 @@ function Lost({ lost, onClose }: { lost: readonly string[]; onClose: () => void 
   );
 }
 
-/** What the check finds in the graph as it is now, a moment after the last key; `errors` says how many
+/** What the check finds in the goal, and in the graph as it is now, a moment after the last key; `errors` says how many
  * there are, if any: "2 errors"; a draft has some wherever it is run. */
-export function useGraphCheck(store: EditorStore) {
+export function useGraphCheck(store: EditorStore, goal: string) {
   const graph = useStore(store, ({ content }) => content.graph);
-  const check = useCheck(useGraphToCheck(useDebounced(graph, CHECK_DELAY_MS))).data;
+  const check = useCheck(useGraphToCheck(useDebounced(graph, CHECK_DELAY_MS)), goal).data;
   const errors = check?.diagnostics.filter((each) => each.severity === "error").length ?? 0;
   const isDraft = check?.diagnostics.some(makesDraft) ?? false;
   return { check, isDraft, errors: errors > 0 ? formatAmount(errors, "error") : undefined };

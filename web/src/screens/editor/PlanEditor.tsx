@@ -5,6 +5,7 @@ import { useEditPlan, useRestoreRevision } from "@/api/mutations";
 import { showError } from "@/api/showError";
 import type { PlanResponse } from "@/api/types";
 import { MakeInputButton } from "@/screens/flows/MakeInput";
+import { goalOf } from "@/screens/flows/planWords";
 import { Button } from "@/ui/Button";
 import { Note } from "@/ui/Note";
 import { Tag } from "@/ui/Tag";
@@ -29,7 +30,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
   const [isSavingFlow, setSavingFlow] = useState(false);
   const [isImporting, setImporting] = useState(false);
   const autosave = useAutosave(plan, store);
-  const { check, errors, isDraft } = useGraphCheck(store);
+  const { check, errors, isDraft } = useGraphCheck(store, goalOf(plan));
   const blocked = errors && `Fix ${errors} to run`;
   const run = useRunPlan(plan.plan_id, autosave.flush, blocked);
   const ran = Number(useSearchParams()[0].get("ran"));

@@ -12,6 +12,7 @@ import { Note } from "@/ui/Note";
 import { Checkbox } from "@/ui/Switch";
 import styles from "./FlowScreen.module.css";
 import { inputNames, nameFor, nameProblem, placesOf, withInput } from "./makeInput";
+import { goalOf } from "./planWords";
 
 type MakeInputProps = {
   plan: PlanResponse;
@@ -24,8 +25,7 @@ type MakeInputProps = {
 
 /** Makes words of a goal and of tasks an input of the flow, and a plan without a name a flow. */
 export function MakeInput({ plan, selected, onClose, onMade }: MakeInputProps) {
-  // What a flow is for is the goal of its runs.
-  const goal = plan.name === null ? plan.user_prompt : plan.description;
+  const goal = goalOf(plan);
   const graph = { nodes: plan.nodes, edges: plan.edges };
   const taken = inputNames(graph);
   const [words, setWords] = useState(selected.trim());

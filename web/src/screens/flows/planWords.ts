@@ -11,6 +11,11 @@ export function purposeOf(plan: Pick<PlanSummary, "description" | "user_prompt">
   return plan.description || plan.user_prompt;
 }
 
+/** The goal of its runs; that of a flow is what the flow is for. */
+export function goalOf(plan: Pick<PlanSummary, "name" | "description" | "user_prompt">): string {
+  return plan.name === null ? plan.user_prompt : plan.description;
+}
+
 /** Where a plan is looked at and run. */
 export function planPath({ plan_id, name }: Pick<PlanSummary, "plan_id" | "name">): string {
   return name === null ? `/?plan=${plan_id}` : `/flows/${plan_id}`;

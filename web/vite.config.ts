@@ -40,7 +40,7 @@ export default defineConfig({
           groups: [
             {
               name: "controls",
-              test: /node_modules\/(@radix-ui|@floating-ui|react-remove-scroll|react-style-singleton|use-|aria-hidden)/,
+              test: /node_modules\/(@radix-ui|@floating-ui|react-remove-scroll|react-style-singleton|use-|aria-hidden|zustand)/,
               minShareCount: 4,
             },
             {

@@ -61,9 +61,11 @@ class Principal:
     def account(self) -> str:
         """Identifies whose rates, quotas and share of the service the principal uses.
 
-        A trigger, a chat or a link uses those of the principal that set it up. Whatever has no access token
-        is the operator's.
+        A trigger or a chat uses those of the principal that set it up; a link has its own, because anybody may have it.
+        Whatever else has no access token is the operator's.
         """
+        if self.kind == "link":
+            return f"link {self.id}"
         if self.by is not None:
             return self.by.account
         return f"token {self.id}" if self.kind == "token" else _OPERATOR_ACCOUNT

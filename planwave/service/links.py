@@ -7,6 +7,7 @@ deadline of its request.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,8 @@ from planwave.errors import (
 )
 from planwave.events.request_text import EDIT, field_of, is_plan_approval, is_timer
 from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.graph.plan import title_of_steps
+from planwave.graph.reading.documents import read_graph
 from planwave.graph.result import main_output
 from planwave.ids import new_id
 from planwave.principals import acting_as, current_principal
@@ -46,6 +49,8 @@ _log = logging.getLogger(__name__)
 
 KEY: Final = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 KEY_BYTES: Final = 16
+_LOOKUPS: Final = 4
+"""Keys that are looked up at a time: wrong ones cost nothing but their place in this line."""
 _DAY_S: Final = 86_400
 USUAL_DAYS: Final = 7
 """How long a link that shows something is valid where nobody says so."""
@@ -53,6 +58,7 @@ MOST_DAYS: Final = 90
 """How long it is valid at most."""
 KEPT: Final = timedelta(days=30)
 """How long an expired link can still say that it has expired."""
+_CHAT_START: Final = "chat_start"
 _INVALID: Final = "invalid-link"
 
 
@@ -112,6 +118,7 @@ class Links:
         self._dependencies = dependencies
         self._store = dependencies.store
         self._executions = executions
+        self._lookups = asyncio.Semaphore(_LOOKUPS)
 
     async def create(
         self,
@@ -215,7 +222,10 @@ class Links:
         Raises:
             NotFound: ``unknown-link``.
         """
-        found = await self._store.links.by_digest(digest_of(key)) if KEY.fullmatch(key) else None
+        found = None
+        if KEY.fullmatch(key):
+            async with self._lookups:
+                found = await self._store.links.by_digest(digest_of(key))
         if found is None:
             raise NotFound("there is no such link", code="unknown-link")
         return found
@@ -226,14 +236,15 @@ class Links:
         Raises:
             Gone: ``link-expired``, ``link-revoked``, ``execution-deleted``.
         """
-        record, state = await self._state_of(link)
+        _require_open(link)
         self._require_in_time(link)
+        record, state = await self._state_of(link)
         names = _step_names(state)
-        result = state.result().values.items()
         nodes = [state.nodes[each] for each in names if each in state.nodes]
         given = self._given_to(state)
+        result = [each for each in state.result().values.items() if each[0] not in given]
         return SharedRun(
-            record.labels.name or record.title,
+            _title_of(record, state),
             state.status,
             state.started_at,
             state.completed_at,
@@ -261,6 +272,7 @@ class Links:
             Gone: ``link-expired``, ``link-used``, ``link-revoked``, ``execution-deleted``; ``request-answered``,
                 ``request-expired``, ``request-closed``: what became of the request meanwhile.
         """
+        _require_open(link)
         record, state = await self._state_of(link)
         request_id = str(link.request_id)
         if state.closed_requests.get(request_id) == "timeout":
@@ -273,7 +285,8 @@ class Links:
         if deadline is not None and deadline <= self._dependencies.now():
             raise _expired(request_id)
         self._require_in_time(link)
-        title, asker = record.labels.name or record.title, asker_name(state, request.path)
+        title = _title_of(record, state)
+        asker = title if request.path is None else asker_name(state, request.path)
         steps = list(_step_names(state).values()) if is_plan_approval(request.request) else ()
         return LinkedRequest(title, asker, request, deadline, steps)
 
@@ -290,6 +303,7 @@ class Links:
             InvalidAnswer: It is no answer to this request; the link stays.
             StoreError, ShuttingDown: The request stays open.
         """
+        link = await self._latest(link)  # it may have ended while its answer was sent
         linked = await self.request_of(link)
         if request_id != link.request_id:
             message = f"the link answers {link.request_id!r}, not {short_repr(request_id)}"
@@ -301,9 +315,9 @@ class Links:
             with acting_as(link.principal):
                 await self._executions.answer(link.execution_id, request_id, answer)
         except (Conflict, NotFound) as error:
-            await self._state_of(
-                await self._latest(link)
-            )  # it was used, or the execution deleted, just now
+            latest = await self._latest(link)  # it was used, or the execution deleted, just now
+            _require_open(latest)
+            await self._state_of(latest)
             raise Gone(error.message, code=error.code) from error
         try:
             await self._store.links.end(link.link_id, "used")
@@ -314,20 +328,16 @@ class Links:
         return await self._store.links.by_digest(link.digest) or link
 
     async def _state_of(self, link: LinkRecord) -> tuple[ExecutionRecord, ExecutionState]:
-        """Return the execution of a link that has not ended.
+        """Return the execution of a link.
 
         Raises:
-            Gone: ``link-used``, ``link-revoked``, ``execution-deleted``.
+            Gone: ``execution-deleted``.
         """
-        if link.ended == "used":
-            raise Gone("the link has given its answer", code="link-used")
-        if link.ended == "revoked":
-            raise Gone("the link was revoked", code="link-revoked")
         try:
             record = await self._executions.get(link.execution_id)
             return record, await self._executions.state(link.execution_id)
         except NotFound as error:
-            raise Gone("the execution was deleted", code="execution-deleted") from error
+            raise _deleted() from error
 
     def _require_in_time(self, link: LinkRecord) -> None:
         if link.expires_at <= self._dependencies.timestamp():
@@ -342,6 +352,45 @@ def link_url(base: str, key: str) -> str:
 def digest_of(key: str) -> str:
     """Return what is stored of a key."""
     return sha256(key.encode(errors="replace")).hexdigest()
+
+
+def _require_open(link: LinkRecord) -> None:
+    """Check that a link has not ended before its time.
+
+    Raises:
+        Gone: ``link-used``, ``link-revoked``, ``execution-deleted``.
+    """
+    match link.ended:
+        case "used":
+            raise Gone("the link has given its answer", code="link-used")
+        case "revoked":
+            raise Gone("the link was revoked", code="link-revoked")
+        case "deleted":
+            raise _deleted()
+        case None:
+            return
+
+
+def _deleted() -> Gone:
+    return Gone("the execution was deleted", code="execution-deleted")
+
+
+def _title_of(record: ExecutionRecord, state: ExecutionState) -> str:
+    """Return a title that says nothing of the goal, nor of what somebody wrote in a chat."""
+    if name := record.labels.name or record.flow:
+        return name
+    documents: Sequence[Mapping[str, Any]] = (state.graph or {}).get("nodes", ())
+    is_chat = any(each["type"] == _CHAT_START for each in documents)
+    if not is_chat and not _tells_of(record.title, record.user_prompt):
+        return record.title
+    return title_of_steps(read_graph(state.graph)[0]) if state.graph else "A run"
+
+
+def _tells_of(title: str, goal: str) -> bool:
+    """Return whether a title is the beginning of a goal, or of the template that it was made of."""
+    start = " ".join(title.partition("{")[0].split()).rstrip("…").rstrip().casefold()
+    whole = " ".join(goal.split()).casefold()
+    return whole.startswith(start) or bool(whole and start.startswith(whole))
 
 
 def _expired(request_id: str) -> Gone:

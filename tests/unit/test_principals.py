@@ -37,11 +37,16 @@ def test_unknown_principal_stays_unknown() -> None:
 
 
 def test_trigger_and_chat_use_the_share_of_who_set_them_up() -> None:
-    operators = {Principal(kind).account for kind in KINDS if kind != "token"}
+    operators = {Principal(kind).account for kind in KINDS if kind not in ("token", "link")}
     assert operators == {OPERATOR.account}
     assert TOKEN.account != OPERATOR.account
     assert Principal("trigger", "h", "webhook", TOKEN).account == TOKEN.account
     assert Principal("chat", "c", by=TOKEN).account == TOKEN.account
+
+
+def test_a_link_uses_no_share_of_the_operator_or_of_who_made_it() -> None:
+    accounts = {Principal("link", "l", by=by).account for by in (None, OPERATOR, TOKEN)}
+    assert accounts == {"link l"}
 
 
 async def test_principal_is_that_of_the_caller_and_of_the_tasks_it_starts() -> None:

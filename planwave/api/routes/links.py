@@ -288,7 +288,7 @@ async def _find(request: Request, state: AppState, key: str) -> LinkRecord:
     add_audit_ids(request, link_id=link.link_id, execution_id=link.execution_id)
     if link.request_id is not None:
         add_audit_ids(request, request_id=link.request_id)
-    state.authenticator.count_request(f"link {link.link_id}")
+    state.authenticator.count_request(link.principal.account)
     return link
 
 

@@ -6,6 +6,7 @@ and neither the stored message nor the store holds a key.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 from base64 import urlsafe_b64encode
@@ -21,7 +22,9 @@ from planwave.storage.event_codec import WAITING_NOTICE
 from planwave.storage.links import LinkRecord
 
 if TYPE_CHECKING:
-    from planwave.events import OpenRequest
+    from collections.abc import Sequence
+
+    from planwave.events import Event, OpenRequest
     from planwave.service.dependencies import ServiceDependencies
     from planwave.storage.notifications import NotificationRecord
 
@@ -78,4 +81,8 @@ async def _request_of(
 ) -> OpenRequest | None:
     """Return the request that a notification tells of, as it was then; None if its execution was deleted."""
     events = await dependencies.store.events(notification.execution_id, limit=notification.seq)
-    return fold(events).requests.get(f"r{notification.seq}") if events else None
+    return await asyncio.to_thread(_request_at, events, notification.seq) if events else None
+
+
+def _request_at(events: Sequence[Event], seq: int) -> OpenRequest | None:
+    return fold(events).requests.get(f"r{seq}")

@@ -24,6 +24,7 @@ from planwave.graph.model import Graph, Node
 from planwave.service.links import digest_of
 from planwave.settings import Limits
 from planwave.storage.audit import AuditLog, read_entries
+from planwave.storage.links import LinkRecord
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.server.in_process_client import InProcessClient, in_process_client
@@ -206,6 +207,84 @@ async def test_a_link_to_a_run_shows_no_input() -> None:
         assert "given" in words(page)
         assert page.text.count("What it delivered") == 1
         assert CANARY not in page.text
+
+
+@pytest.mark.parametrize("kind", ["result", "run"])
+@pytest.mark.parametrize(
+    ("nodes", "edges", "given"),
+    [
+        ([Node("s", "start", "S")], [], "s"),
+        ([Node("u", "user_input", "U")], [], "u"),
+        ([Node("c", "chat_start", "C"), text_node("a", GOOD)], [], "c"),
+        ([Node("s", "start", "S"), text_node("a", GOOD)], [("s", "a")], "a"),
+    ],
+)
+async def test_what_was_given_is_no_result_either(
+    kind: str, nodes: list[Node], edges: list[tuple[str, str]], given: str
+) -> None:
+    graph = make_graph(*nodes, edges=edges)
+    handle = "message" if given == "c" else "output"
+    async with service() as client:
+        body = {"graph": graph.to_document(), "start": True, "inputs": {given: {handle: CANARY}}}
+        made = await client.post("/api/execute", json=body, headers=BEARER)
+        assert made.status_code == 202, made.text
+        execution_id = made.json()["execution_id"]
+        await client.service.executions.wait(execution_id)
+        result = await client.get(f"/api/executions/{execution_id}/result", headers=BEARER)
+        assert CANARY in result.text
+        link = await link_to(client, execution_id, kind=kind)
+        page = await client.get(f"/links/{link['key']}")
+        assert page.status_code == 200
+        assert CANARY not in page.text
+
+
+@pytest.mark.parametrize(
+    ("goal", "title", "shown"),
+    [
+        (f"{CANARY} and much more", f"{CANARY} and…", "first to last"),
+        (f"{CANARY}  and\nmore", f"{CANARY.upper()} and", "first to last"),
+        (f"{CANARY}", f"{CANARY}, in short", "first to last"),
+        (f"A plan about {CANARY}", "A plan", "first to last"),
+        (f"Write of {CANARY}", "A letter", "A letter"),
+        ("", "A letter", "A letter"),
+    ],
+)
+async def test_the_title_tells_nothing_of_the_goal(goal: str, title: str, shown: str) -> None:
+    graph = make_graph(text_node("first", "x"), text_node("last", "y"), edges=[("first", "last")])
+    document = {**graph.to_document(), "title": title, "user_prompt": goal}
+    async with service() as client:
+        made = await client.post(
+            "/api/execute", json={"graph": document, "start": True}, headers=BEARER
+        )
+        execution_id = made.json()["execution_id"]
+        await client.service.executions.wait(execution_id)
+        link = await link_to(client, execution_id)
+        page = await client.get(f"/links/{link['key']}")
+        assert f"<title>{shown}</title>" in page.text
+        path = f"/api/executions/{execution_id}"
+        await client.patch(path, json={"name": "As people call it"}, headers=BEARER)
+        page = await client.get(f"/links/{link['key']}")
+        assert "<title>As people call it</title>" in page.text
+
+
+async def test_a_flow_is_called_by_its_name_and_a_chat_never_by_its_title() -> None:
+    chat = make_graph(Node("c", "chat_start", "C"), text_node("a", GOOD), edges=[("c", "a")])
+    async with service() as client:
+        flow = {"name": "trip", "graph": make_graph(text_node("a", GOOD)).to_document()}
+        saved = (await client.post("/api/flows", json=flow, headers=BEARER)).json()
+        bodies: list[tuple[dict[str, Any], str]] = [
+            ({"flow": saved["plan_id"]}, "trip"),
+            ({"graph": {**chat.to_document(), "title": CANARY}}, "C to a"),
+        ]
+        for body, shown in bodies:
+            inputs = {"c": {"message": "hello"}} if "graph" in body else {}
+            sent = {**body, "start": True, "inputs": inputs}
+            made = await client.post("/api/execute", json=sent, headers=BEARER)
+            assert made.status_code == 202, made.text
+            execution_id = made.json()["execution_id"]
+            await client.service.executions.wait(execution_id)
+            link = await link_to(client, execution_id)
+            assert f"<title>{shown}</title>" in (await client.get(f"/links/{link['key']}")).text
 
 
 async def test_a_link_that_shows_something_answers_nothing() -> None:
@@ -430,6 +509,46 @@ async def test_revoked() -> None:
         assert (await on.client.delete(path, headers=BEARER)).status_code == 404
         await both(on, "link-revoked")
         assert await on.is_open()
+
+
+async def test_revoked_while_its_answer_is_sent() -> None:
+    async with asked() as on:
+        form = f"request_id={on.request_id}&decision=approve".encode()
+
+        async def trickle() -> AsyncGenerator[bytes]:
+            yield form[:10]
+            path = f"/api/links/{on.link['link_id']}"
+            assert (await on.client.delete(path, headers=BEARER)).status_code == 204
+            yield form[10:]
+
+        headers = {**OWN_FORM, "content-type": "application/x-www-form-urlencoded"}
+        assert_says(
+            await on.client.post(on.path, content=trickle(), headers=headers), "link-revoked"
+        )
+        assert await on.is_open()
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "ended", "code"),
+    [
+        ("2020-01-01T00:00:00.000000+00:00", None, "link-expired"),  # nothing is read for it
+        ("2999-01-01T00:00:00.000000+00:00", None, "execution-deleted"),
+        ("2020-01-01T00:00:00.000000+00:00", "deleted", "execution-deleted"),
+    ],
+)
+async def test_what_a_link_itself_says_counts_first(expires_at: str, ended: Any, code: str) -> None:
+    gone, at = "019a0000-0000-7000-8000-00000000000f", "2020-01-01T00:00:00.000000+00:00"
+    async with service() as client:
+        link = LinkRecord("l", digest_of("a" * 22), "run", gone, at, expires_at, ended=ended)
+        await client.service.links._store.links.create(link)
+        assert_says(await client.get(f"/links/{'a' * 22}"), code)
+
+
+async def test_a_link_to_a_deleted_execution_opens_nothing_while_its_events_are_left() -> None:
+    async with asked() as on:
+        link = await link_to(on.client, on.execution_id)
+        await on.client.service.links._store.links.end(link["link_id"], "deleted")
+        assert_says(await on.client.get(f"/links/{link['key']}"), "execution-deleted")
 
 
 async def test_the_form_of_another_request_decides_nothing() -> None:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import InputError, NotFound, StoreError
@@ -33,7 +33,7 @@ from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.files import ARTIFACT_DIR, sync_directory
 from planwave.storage.sql.deletes import purge, soft_delete
 from planwave.storage.sql.errors import cause_of
-from planwave.storage.sql.schema import artifact_uses, executions, plans
+from planwave.storage.sql.schema import artifact_uses, executions, links, plans
 from planwave.storage.sqlite import migrations
 from planwave.storage.sqlite.connection import (
     DATABASE_NAME,
@@ -158,6 +158,7 @@ def _open_copy(copy: Path) -> Generator[Connection]:
     connection = engine_of(writing_connection(copy)).connect()
     try:
         migrations.migrate(connection)
+        connection.execute(delete(links))  # one that was revoked or used since would open again
         _purge_all(connection)
         yield connection
         connection.exec_driver_sql("PRAGMA journal_mode=DELETE")

@@ -33,6 +33,8 @@ from planwave.storage.sqlite.connection import DATABASE_NAME, open_for_reading
 from planwave.storage.sqlite.connection import database_unusable as directory_unusable
 
 _TABLES: Final = tuple(each for each in metadata.sorted_tables if each.name != "schema_hash")
+_NOT_COPIED: Final = frozenset({"links"})
+"""Tables that stay empty: a link opens something in one place, where it ends."""
 _CHUNK: Final = 500
 """Rows that are read, or compared, at a time."""
 
@@ -54,7 +56,7 @@ class StoreCopy:
 
 
 def copy_directory(directory: Path, url: str) -> StoreCopy:
-    """Copy all that a directory keeps into an empty database; the directory stays as it is.
+    """Copy all that a directory keeps, but its links, into an empty database; the directory stays as it is.
 
     All rows are read back and compared before the commit. Nothing may write to either meanwhile.
 
@@ -117,8 +119,9 @@ def _copy(directory: Path, source: Connection, target: Connection) -> StoreCopy:
                 hint="copy into an empty database",
             )
     raw: Any = target.connection.driver_connection
-    counts = {table.name: _copy_table(source, raw, table) for table in _TABLES}
-    for table in _TABLES:
+    tables = [each for each in _TABLES if each.name not in _NOT_COPIED]
+    counts = {table.name: _copy_table(source, raw, table) for table in tables}
+    for table in tables:
         _compare(source, target, table)
         _set_sequence(raw, table)
     stored, missing = _copy_artifacts(directory, source, raw)

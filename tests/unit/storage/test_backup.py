@@ -19,6 +19,7 @@ from planwave.ids import new_id
 from planwave.storage import backup
 from planwave.storage.backup import back_up
 from planwave.storage.documents import build_document
+from planwave.storage.links import LinkRecord
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.storage.documents import write_document
@@ -267,3 +268,15 @@ async def test_storage_of_killed_process_is_backed_up_with_its_log(tmp_path: Pat
     assert await killed.wait() == -9
     assert (tmp_path / "kept/planwave.db-wal").stat().st_size
     assert back_up(tmp_path / "kept", tmp_path / "b.tar").executions == 1
+
+
+async def test_a_backup_has_no_links(store: SqliteStore, tmp_path: Path) -> None:
+    """One that is revoked or used after the backup would open something again."""
+    of = await store_execution(store)
+    link = LinkRecord("l", "d", "result", of, AT, "2999-01-01T00:00:00.000000+00:00")
+    await store.links.create(link)
+    await asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar")
+    assert await store.links.by_digest("d") == link
+    async with SqliteStore.open(unpacked(tmp_path / "b.tar")) as restored:
+        assert await restored.execution(of) is not None
+        assert await restored.links.by_digest("d") is None

@@ -13,6 +13,7 @@ from planwave.errors import Conflict, StoreError
 from planwave.events import Event
 from planwave.providers.protocols import CallKey
 from planwave.storage.chats import ChatRecord, MessageRecord
+from planwave.storage.links import LinkRecord
 from planwave.storage.postgres import copying
 from planwave.storage.postgres.copying import copy_directory
 from planwave.storage.postgres.store import PostgresStore
@@ -207,3 +208,16 @@ async def test_a_row_that_cannot_be_kept_is_named(
     assert named in ascii(refused.value.message)
     async with PostgresStore.open(database_url) as store:
         assert await store.plans() == []
+
+
+async def test_links_open_something_in_one_place(directory: Path, database_url: str) -> None:
+    link = LinkRecord("l", "d", "result", "x0", AT, "2999-01-01T00:00:00.000000+00:00")
+    async with SqliteStore.open(directory) as before:
+        await before.links.create(link)
+    copy_directory(directory, database_url)
+    async with (
+        SqliteStore.open(directory, read_only=True) as before,
+        PostgresStore.open(database_url) as after,
+    ):
+        assert await before.links.by_digest("d") == link
+        assert await after.links.by_digest("d") is None

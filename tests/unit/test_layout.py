@@ -28,7 +28,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "api/streaming": "chats",
     "cli/backends": "local",
     "cli/commands": "chat export flows mcp notifications spend stores tokens triggers",
-    "cli/commands/executions": "explain labels links",
+    "cli/commands/executions": "explain labels",
     "cli/views": "imports trust",
     "client": "async_methods sync_methods",
     "events": "graphs node_state request_text types",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
 from planwave.cli.lookup import find_flow, find_id
 from planwave.cli.options import shared_options
+from planwave.errors import NotFound
 from planwave.storage.access_tokens import token_json
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _DAY_S: Final = 86_400
 _NAME_CHARS: Final = 60
+_ID_CHARS: Final = 36
 _SHOWS: Final[dict[LinkKind, str]] = {
     "result": "shows the result of",
     "run": "shows the steps of",
@@ -161,6 +164,10 @@ def revoke(
 
     async def remove(backend: Backend) -> tuple[str, str | None]:
         """Return the id of what is revoked; of a token also its name."""
+        if len(token) == _ID_CHARS:
+            with suppress(NotFound):
+                await links_of(backend).revoke(token)
+                return token, None
         records, links = await _read(backend)
         names: dict[str, str | None] = {each["token_id"]: each["name"] for each in records}
         names |= dict.fromkeys(each["link_id"] for each in links)

@@ -20,6 +20,7 @@ FORM = {
     "required": ["audience"],
     "properties": {
         "audience": {"enum": ["The team", "Everybody"], "title": "Who gets it"},
+        "count": {"type": "integer", "title": "How many", "default": 1},
         "urgent": {"type": "boolean", "title": "Send it at once"},
     },
 }
@@ -101,6 +102,10 @@ async def test_a_one_time_link_answers_without_javascript_and_once(
         await other.goto(url)
         await other.goto(url)  # to look at it decides nothing
         await other.get_by_label("Who gets it").select_option("Everybody")
+        for name in ("Send it at once", "How many"):
+            await other.get_by_label(name).press("Enter")
+            await expect(other.get_by_role("button", name="Approve")).to_be_visible()
+            assert other.url == url  # nothing is sent
         await other.get_by_label("Note").fill("Go on.")
         sent: list[dict[str, str]] = []
         other.on("request", lambda each: sent.append(each.headers))
@@ -117,7 +122,11 @@ async def test_a_one_time_link_answers_without_javascript_and_once(
     mine = next(
         each for each in (await answered.json())["requests"] if each["execution_id"] == execution_id
     )
-    assert mine["answered"]["answer"]["form"] == {"audience": "Everybody", "urgent": False}
+    assert mine["answered"]["answer"]["form"] == {
+        "audience": "Everybody",
+        "count": 1,
+        "urgent": False,
+    }
     assert mine["answered"]["answered_by"]["kind"] == "link"
 
 

@@ -13,7 +13,8 @@ from planwave.cli.formatting import local_time
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.errors import InputError
-from planwave.storage.links import link_json
+from planwave.storage.links import LinkRecord, link_json
+from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from planwave.shapes.triggers import LinkCreatedResponse, LinkKind, LinkResponse
 
 _DAY_S: Final = 86_400
-_SHOWN: Final = 200
+_AT_ONCE: Final = 200
 
 RequestOption = Annotated[
     str | None,
@@ -104,7 +105,7 @@ class LinkBackend(Protocol):
         ...
 
     async def all(self) -> list[LinkResponse]:
-        """Return the newest links that still open something."""
+        """Return the links that still open something, newest first."""
         ...
 
     async def revoke(self, link_id: str) -> None: ...
@@ -128,7 +129,12 @@ class LocalLinks:
 
     async def all(self) -> list[LinkResponse]:
         """See ``Links.page``."""
-        return [link_json(each) for each in await self._links.page(limit=_SHOWN)]
+        links: list[LinkRecord] = []
+        before = None
+        while page := await self._links.page(before=before, limit=_AT_ONCE):
+            links += page
+            before = PageCursor(page[-1].created_at, page[-1].link_id)
+        return [link_json(each) for each in links]
 
 
 class RemoteLinks:
@@ -148,4 +154,9 @@ class RemoteLinks:
 
     async def all(self) -> list[LinkResponse]:
         """See ``AsyncClient.links``."""
-        return (await self._client.links(limit=_SHOWN))["links"]
+        page = await self._client.links()
+        links = page["links"]
+        while page["next_cursor"] is not None:
+            page = await self._client.links(cursor=page["next_cursor"])
+            links += page["links"]
+        return links

@@ -34,6 +34,9 @@ _MATH: Final = re.compile(
 )
 """Mathematics, as the web UI finds it; here it is shown as it was written. Its length is bounded, so that many marks
 that none closes take no long time."""
+_SCHEME: Final = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_SCHEMES: Final = frozenset({"http", "https", "mailto"})
+_IMAGE: Final = re.compile(r"data:image/(gif|png|jpeg|webp);", re.IGNORECASE)
 _BLOCKS: Final = frozenset(
     {"paragraph_open", "heading_open", "blockquote_open", "list_item_open", "td_open", "th_open"}
 )
@@ -76,8 +79,18 @@ def _adapt(state: StateCore) -> None:
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + _TITLE_LEVEL, _DEEPEST)}"
+        if alignment := token.attrs.pop(
+            "style", None
+        ):  # the policy of the page allows no style attribute
+            token.attrSet("class", str(alignment).rpartition(":")[2])
         if token.type in _BLOCKS:
             token.attrSet("dir", "auto")
+
+
+def _may_link(url: str) -> bool:
+    """Return whether a text may link to a URL: no program of the reader's machine is opened by one."""
+    scheme = _SCHEME.match(url)
+    return scheme is None or scheme[1].lower() in _SCHEMES or _IMAGE.match(url) is not None
 
 
 def _keep_math(state: StateInline, silent: bool) -> bool:
@@ -136,6 +149,7 @@ _REL: Final = "noreferrer noopener nofollow"
 
 def _reader() -> MarkdownIt:
     reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    reader.validateLink = _may_link
     reader.core.ruler.push("planwave", _adapt)
     reader.inline.ruler.before("escape", "math", _keep_math)
     for name, rule in (

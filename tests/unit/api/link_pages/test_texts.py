@@ -64,6 +64,28 @@ def test_no_text_becomes_a_script(text: str) -> None:
             assert value.startswith(("https://", "data:image/")), html
 
 
+@pytest.mark.parametrize(
+    ("url", "is_link"),
+    [
+        ("https://a.example", True), ("HTTP://a.example", True), ("mailto:a@a.example", True),
+        ("/a", True), ("a", True), ("#a", True), ("smb://a/b", False), ("ms-msdt:x", False),
+        ("JaVaScRiPt:x", False), ("tel:1", False), ("data:text/html;x", False),
+    ],
+)  # fmt: skip
+def test_texts_link_to_few_schemes(url: str, is_link: bool) -> None:
+    assert ("<a " in PageTexts().html(f"[x]({url})")) == is_link
+    if ":" in url:
+        assert ("<a " in PageTexts().html(f"<{url}>")) == is_link
+
+
+def test_columns_are_aligned_without_styles_of_their_own() -> None:
+    html = PageTexts().html("| a | b | c |\n|:-:|--:|---|\n| 1 | 2 | 3 |")
+    assert "style" not in html
+    assert '<th class="center" dir="auto">' in html
+    assert '<td class="right" dir="auto">' in html
+    assert '<td dir="auto">' in html
+
+
 def test_a_long_text_is_cut_and_says_so() -> None:
     html = PageTexts().html("x" * (LONGEST + 1))
     assert "512,000 of 512,001 characters" in html

@@ -46,12 +46,12 @@ export default defineConfig({
             {
               name: "shared",
               test: /\/src\/(json|api|app|ui|screens\/[A-Z]\w+)/,
-              minShareCount: 5,
+              minShareCount: 6,
               includeDependenciesRecursively: false,
             },
             {
               name: "goal",
-              test: /\/src\/(screens\/goal|screens\/WayOut|screens\/editor\/forecastWords|api\/sse|stream\/(waves|graphIndex)|canvas\/(layout|planLayout|grouping|PlanLanes|TypeIcon|WaveGlyph|RunStatus))/,
+              test: /\/src\/(ui\/(Chip|Popover)|screens\/goal|screens\/WayOut|screens\/editor\/forecastWords|api\/sse|stream\/(waves|graphIndex)|canvas\/(layout|planLayout|grouping|PlanLanes|TypeIcon|WaveGlyph|RunStatus))/,
               minShareCount: 2,
               includeDependenciesRecursively: false,
             },

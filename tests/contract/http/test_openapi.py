@@ -266,8 +266,12 @@ OPEN: Final = {
     ("POST", "/api/session"),
     ("GET", "/llms.txt"),
     ("POST", "/hooks/{hook_id}"),
+    ("GET", "/links/{key}"),
+    ("HEAD", "/links/{key}"),
+    ("POST", "/links/{key}"),
 }
-"""What is answered without a token: one asks for it in its body, one for what its webhook asks for."""
+"""What is answered without a token: one asks for it in its body, one for what its webhook asks for; the key of a
+link is in its path."""
 LOCKED: Final = Settings(token=SecretStr("the token"), limits=NO_RATE_LIMITS)
 SOME_ID: Final = "019a0000-0000-7000-8000-00000000000f"
 

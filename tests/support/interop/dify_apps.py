@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from itertools import pairwise
 from random import Random
 from types import ModuleType, SimpleNamespace
@@ -101,6 +102,18 @@ def chain(*ids: str) -> list[dict[str, Any]]:
 def graph_of(imported: Imported) -> dict[str, Any]:
     """Return the graph of an import, as a run takes it."""
     return {name: imported.document[name] for name in ("nodes", "edges")}
+
+
+def open_graph_of(imported: Imported) -> dict[str, Any]:
+    """Return the graph of an import with its inputs of any type, none of them required."""
+    graph = deepcopy(graph_of(imported))
+    for node in graph["nodes"]:
+        if node["type"] == "start" and (schema := node["data"].get("schema")):
+            node["data"]["schema"] = {
+                "type": "object",
+                "properties": {name: {} for name in schema["properties"]},
+            }
+    return graph
 
 
 def data_of(imported: Imported, node_id: str) -> dict[str, Any]:

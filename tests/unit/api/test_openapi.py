@@ -21,7 +21,9 @@ from tests.support.service.dependencies import dependencies
 
 HOOKS = "/hooks/{hook_id}"
 """It takes and answers whatever the flow behind it does."""
-OPEN = {"/healthz", "/readyz", "/api/session", HOOKS}
+LINK = "/links/{key}"
+"""It shows pages, and takes what their forms send."""
+OPEN = {"/healthz", "/readyz", "/api/session", HOOKS, LINK}
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,8 @@ def test_every_error_response_is_a_problem_with_example(whole: dict[str, Any]) -
                 assert list(response["content"]) == ["application/json"], (method, path, status)
                 example = response["content"]["application/json"]["example"]
                 check_shape(example, "OpenAIError")
+            elif path == LINK and "text/html" in response.get("content", {}):
+                continue  # a page
             elif "400" <= status < "600":
                 assert list(response["content"]) == [MEDIA_TYPE], (method, path, status)
                 Problem.model_validate(response["content"][MEDIA_TYPE]["example"])
@@ -84,7 +88,7 @@ def test_security_is_documented_for_every_operation_but_health(
 
 def test_every_body_has_schema_and_error_responses(whole: dict[str, Any]) -> None:
     for method, path, operation in operations(whole):
-        if (body := operation.get("requestBody")) is not None and path != HOOKS:
+        if (body := operation.get("requestBody")) is not None and path not in (HOOKS, LINK):
             media_type, *others = body["content"]
             assert media_type == "application/json"
             assert tuple(others) == (FILE_TYPES if path == "/api/import" else ()), (method, path)
@@ -96,7 +100,7 @@ def test_every_body_has_schema_and_error_responses(whole: dict[str, Any]) -> Non
 def test_idempotency_key_is_documented_where_it_applies(whole: dict[str, Any]) -> None:
     for method, path, operation in operations(whole):
         names = [each["name"] for each in operation.get("parameters", ())]
-        takes_one = method == "post" and path not in ("/api/session", HOOKS)
+        takes_one = method == "post" and path not in ("/api/session", HOOKS, LINK)
         assert ("Idempotency-Key" in names) is takes_one, (method, path)
         if takes_one:
             assert {"409", "422"} <= set(operation["responses"]), (method, path)
@@ -141,7 +145,9 @@ def test_docstrings_of_fields_are_their_descriptions(whole: dict[str, Any]) -> N
         flow["name"]["description"] == "Unique without regard to case."
     )  # of the shape it extends
     principal = whole["components"]["schemas"]["PrincipalDocument"]["properties"]
-    assert principal["by"]["description"] == "Who set up the trigger or the chat."
+    assert (
+        principal["by"]["description"] == "Who set up the trigger or the chat, or created the link."
+    )
 
 
 def test_optional_options_have_defaults(whole: dict[str, Any]) -> None:

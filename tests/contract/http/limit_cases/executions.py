@@ -258,3 +258,32 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 @case("budget_usd", 2, at=2, past=2.5, code="paused", mentions=["$2.00", "may use $2.50"])
 async def _(limits: Limits, amount: float) -> Refusal | None:
     return await _spend(limits, {"usd": amount})
+
+
+@case("links", 2)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with Service(dependencies(limits=limits)) as service:
+        created = await service.executions.create(make_plan(make_graph(text_node("a"))))
+        for _ in range(amount):
+            await service.links.create(created.execution_id, "result")
+    return None
+
+
+@case(
+    "answer_link_hours",
+    2,
+    at=2,
+    past=2.1,
+    code="invalid-link",
+    mentions=["7200", "answer_link_hours"],
+)
+async def _(limits: Limits, amount: float) -> Refusal | None:
+    asks = Node("a", "approval", "A", data={"prompt": "Well?"})
+    async with Service(dependencies(limits=limits)) as service:
+        paused = await service.executions.execute(make_plan(make_graph(asks)))
+        await service.executions.wait(paused.execution_id)
+        (request,) = await service.executions.requests(paused.execution_id)
+        await service.links.create(
+            paused.execution_id, "request", request_id=request.request_id, lifetime_s=amount * 3_600
+        )
+    return None

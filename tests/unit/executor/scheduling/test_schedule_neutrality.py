@@ -23,6 +23,7 @@ MODEL = ROOT / "graph" / "model.py"
 OTHER_MEANINGS = {
     ("planwave.executor.driver.attempts", "json"): "a socket type",
     ("planwave.executor.driver.publisher", "text"): "the kind of a delta",
+    ("planwave.executor.inputs", "error"): "the severity of a diagnostic",
     ("planwave.executor.scheduling.waves", "number"): "a slot of a class",
     ("planwave.executor.state", "number"): "a slot of a class",
     ("planwave.executor.state", "schedule"): "a slot of a class",

@@ -10,7 +10,15 @@ from planwave.graph.checking.checker import read_and_check
 from planwave.interop.importing.importer import Imported, import_text
 from planwave.settings import Limits
 from planwave.testing import run_sync
-from tests.support.interop.dify_apps import app, chain, graph_of, registry_with, start, step
+from tests.support.interop.dify_apps import (
+    app,
+    chain,
+    graph_of,
+    open_graph_of,
+    registry_with,
+    start,
+    step,
+)
 
 
 def coded(*codes: str, outputs: Any = None, **data: Any) -> Imported:
@@ -32,7 +40,7 @@ def coded(*codes: str, outputs: Any = None, **data: Any) -> Imported:
 
 def run(made: Imported, value: Any) -> Any:
     assert made.report["summary"]["placeholder"] == 0, made.report
-    return run_sync(graph_of(made), {"v": value}, registry=registry_with(made.code)).output
+    return run_sync(open_graph_of(made), {"v": value}, registry=registry_with(made.code)).output
 
 
 def test_steps_have_their_own_names_and_keep_their_texts() -> None:
@@ -59,7 +67,9 @@ def test_steps_have_their_own_names_and_keep_their_texts() -> None:
 )
 def test_results_have_to_be_of_the_declared_type(kind: str, value: Any, is_right: bool) -> None:
     made = coded("def main(v):\n    return {'x': v}", outputs={"x": {"type": kind}})
-    result = run_sync(graph_of(made), {"v": value}, registry=registry_with(made.code), check=False)
+    result = run_sync(
+        open_graph_of(made), {"v": value}, registry=registry_with(made.code), check=False
+    )
     assert (result.status == "completed") is is_right
 
 

@@ -9,7 +9,7 @@ import pytest
 from planwave.interop.importing.dify.conditions import OPERATORS
 from planwave.interop.importing.importer import import_text
 from planwave.testing import run_sync
-from tests.support.interop.dify_apps import app, chain, edge, graph_of, start, step
+from tests.support.interop.dify_apps import app, chain, edge, open_graph_of, start, step
 
 CASES: list[tuple[str, Any, Any, bool]] = [
     ("contains", "a cat", "cat", True),
@@ -82,7 +82,7 @@ def branch(value: Any, condition: dict[str, Any], **inputs: Any) -> Any:
         app([start("v", "other"), step("if", "if-else", cases=cases), *ways, last], edges)
     )
     assert made.report["summary"]["placeholder"] == 0, made.report
-    return run_sync(graph_of(made), {"v": value, **inputs}).output
+    return run_sync(open_graph_of(made), {"v": value, **inputs}).output
 
 
 def of(operator: str, value: Any) -> dict[str, Any]:
@@ -151,5 +151,5 @@ def test_conditions_are_joined(word: str, conditions: list[str], expected: str) 
         step("a", "end", outputs=[{"variable": "o", "value_selector": ["s", "v"]}]),
     ]
     made = import_text(app(steps, [*chain("s", "if"), edge("if", "a", "true")]))
-    result = run_sync(graph_of(made), {"v": "cat"})
+    result = run_sync(open_graph_of(made), {"v": "cat"})
     assert result.output == ({"o": "cat"} if expected == "yes" else None)

@@ -15,7 +15,7 @@ from planwave.interop.importing.dify import jinja
 from planwave.interop.importing.dify.jinja import KNOWN_FILTERS, KNOWN_TESTS
 from planwave.interop.importing.importer import Imported, import_text
 from planwave.testing import run_sync
-from tests.support.interop.dify_apps import app, chain, data_of, graph_of, start, step
+from tests.support.interop.dify_apps import app, chain, data_of, open_graph_of, start, step
 
 
 def converted(text: str, **names: list[str]) -> Imported:
@@ -42,7 +42,7 @@ def converted(text: str, **names: list[str]) -> Imported:
 def test_a_template_renders_as_there(text: str, value: Any, expected: str) -> None:
     made = converted(text, x=["s", "v"])
     assert made.report["summary"]["placeholder"] == 0
-    assert run_sync(graph_of(made), {"v": value}).output == expected
+    assert run_sync(open_graph_of(made), {"v": value}).output == expected
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_a_template_renders_as_there(text: str, value: Any, expected: str) -> No
 def test_lines_end_as_jinja_reads_them_and_the_last_newline_is_left_out(
     text: str, expected: str
 ) -> None:
-    assert run_sync(graph_of(converted(text, x=["s", "v"])), {"v": "v"}).output == expected
+    assert run_sync(open_graph_of(converted(text, x=["s", "v"])), {"v": "v"}).output == expected
 
 
 @pytest.mark.parametrize("name", ["nodes", "input", "item", "value"])
 def test_names_that_are_ours_are_bound_last(name: str) -> None:
     made = converted(f"{{{{ {name} }}}}{{{{ b }}}}", **{name: ["s", "v"], "b": ["s", "optional"]})
-    assert run_sync(graph_of(made), {"v": "a"}).output == "ao"
+    assert run_sync(open_graph_of(made), {"v": "a"}).output == "ao"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from planwave.interop.importing.importer import import_text
 from planwave.testing import run_sync
-from tests.support.interop.dify_apps import app, chain, data_of, edge, graph_of, start, step
+from tests.support.interop.dify_apps import app, chain, data_of, edge, open_graph_of, start, step
 
 
 def template(step_id: str, text: str) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def test_an_aggregator_gives_the_first_value_that_is_there(value: str, expected:
     ]  # fmt: skip
     made = import_text(app(steps, edges))
     assert made.report["summary"] == {"mapped": 8, "changed": 0, "placeholder": 0, "dropped": 0}
-    result = run_sync(graph_of(made), {"v": value}).output
+    result = run_sync(open_graph_of(made), {"v": value}).output
     assert result == {"c": expected, "d": expected, "a": "A" if expected == "A" else None}
 
 
@@ -55,20 +55,20 @@ def test_the_last_answer_is_the_result_and_others_are_messages() -> None:
     made = import_text(app(steps, chain("s", "a", "b"), mode="advanced-chat"))
     assert [n["type"] for n in made.document["nodes"]] == ["chat_start", "send_message", "text"]
     assert made.report["nodes"][1]["outcome"] == "changed"
-    assert run_sync(graph_of(made), "hi").text == "Two {{ literal }}"
+    assert run_sync(open_graph_of(made), "hi").text == "Two {{ literal }}"
 
 
 def test_steps_beside_the_end_do_not_add_to_the_result() -> None:
     steps = [start("v"), template("side", "x"), step("e", "end", outputs=[output("o", "s", "v")])]
     made = import_text(app(steps, [edge("s", "side"), edge("s", "e")]))
-    assert run_sync(graph_of(made), {"v": 1}).output == {"o": 1}
+    assert run_sync(open_graph_of(made), {"v": 1}).output == {"o": 1}
 
 
 def test_several_ends_say_that_their_results_stay_apart() -> None:
     ends = [step(each, "end", outputs=[output(each, "s", "v")]) for each in ("y", "z")]
     made = import_text(app([start("v"), *ends], [edge("s", "y"), edge("s", "z")]))
     assert [n["outcome"] for n in made.report["nodes"]] == ["mapped", "changed", "changed"]
-    assert run_sync(graph_of(made), {"v": 1}).output == {"y": {"y": 1}, "z": {"z": 1}}
+    assert run_sync(open_graph_of(made), {"v": 1}).output == {"y": {"y": 1}, "z": {"z": 1}}
 
 
 def test_steps_that_nothing_leads_to_are_left_out_as_they_are_never_run_there() -> None:
@@ -77,7 +77,7 @@ def test_steps_that_nothing_leads_to_are_left_out_as_they_are_never_run_there() 
     outcome = [n["outcome"] for n in made.report["nodes"]]
     assert outcome == ["mapped", "mapped", "dropped", "dropped"]
     assert [e["outcome"] for e in made.report["edges"]] == ["mapped", "dropped", "dropped"]
-    assert run_sync(graph_of(made), {"v": 1}).output == "A"
+    assert run_sync(open_graph_of(made), {"v": 1}).output == "A"
 
 
 def test_an_edge_that_closes_a_cycle_makes_its_ends_placeholders() -> None:
@@ -122,7 +122,7 @@ def test_variables_of_the_environment_are_replaced_by_their_values() -> None:
     made = import_text(
         app(steps, chain("s", "a"), mode="advanced-chat", environment_variables=variables)
     )
-    assert run_sync(graph_of(made), "hi").text == "eu {{ x }} 5"
+    assert run_sync(open_graph_of(made), "hi").text == "eu {{ x }} 5"
     assert made.report["nodes"][1]["outcome"] == "changed"
     gone = import_text(
         app([*steps[:1], step("a", "answer", answer="{{#env.GONE#}}")], chain("s", "a"))

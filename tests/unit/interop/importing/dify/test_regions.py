@@ -9,7 +9,7 @@ import pytest
 
 from planwave.interop.importing.importer import Imported, import_text
 from planwave.testing import FakeModel, run_sync
-from tests.support.interop.dify_apps import app, chain, data_of, edge, graph_of, start, step
+from tests.support.interop.dify_apps import app, chain, data_of, edge, open_graph_of, start, step
 
 
 def template(
@@ -26,7 +26,7 @@ def end(**outputs: list[str]) -> dict[str, Any]:
 
 def run(made: Imported, **inputs: Any) -> Any:
     assert made.report["summary"]["placeholder"] == 0, made.report
-    return run_sync(graph_of(made), inputs).output
+    return run_sync(open_graph_of(made), inputs).output
 
 
 def iteration(*inside: dict[str, Any], edges: list[dict[str, Any]], **data: Any) -> Imported:
@@ -168,6 +168,6 @@ def test_models_inside_see_what_stands_outside() -> None:
         edges=chain("b", "m"), output_selector=["m", "text"],
     )  # fmt: skip
     fake = FakeModel(lambda request: f"{request.system}|{request.prompt}")
-    result = run_sync(graph_of(made), {"list": ["a"], "tone": "kind"}, model=fake)
+    result = run_sync(open_graph_of(made), {"list": ["a"], "tone": "kind"}, model=fake)
     assert result.output == {"all": ["Be kind|a"]}
     assert json.dumps(made.document).count("outer.v1") == 1

@@ -60,20 +60,24 @@ class Receiver:
             server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-            headers = {
-                name.lower(): value
-                for name, _, value in (each.partition(": ") for each in head[1:])
-            }
-            if head[0].startswith("GET"):
-                await self._tell(writer, int(headers.get("last-event-id") or 0))
-            else:
-                body = await reader.readexactly(int(headers["content-length"]))
-                status = self._take(headers, body.decode())
-                writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n".encode())
-                await writer.drain()
-        writer.close()
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                await self._answer(reader, writer)
+        finally:  # also where the test ends while a stream is open
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {
+            name.lower(): value for name, _, value in (each.partition(": ") for each in head[1:])
+        }
+        if head[0].startswith("GET"):
+            await self._tell(writer, int(headers.get("last-event-id") or 0))
+        else:
+            body = await reader.readexactly(int(headers["content-length"]))
+            status = self._take(headers, body.decode())
+            writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n".encode())
+            await writer.drain()
 
     def _take(self, headers: dict[str, str], body: str) -> int:
         if not self.is_open:

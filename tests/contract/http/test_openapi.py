@@ -267,7 +267,6 @@ OPEN: Final = {
     ("GET", "/llms.txt"),
     ("POST", "/hooks/{hook_id}"),
     ("GET", "/links/{key}"),
-    ("HEAD", "/links/{key}"),
     ("POST", "/links/{key}"),
 }
 """What is answered without a token: one asks for it in its body, one for what its webhook asks for; the key of a

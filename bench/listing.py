@@ -141,7 +141,7 @@ class Connections:
         self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def get(self, path: str) -> bytes:
-        """Give the body of an answer."""
+        """Return the body of an answer."""
         return await self.ask("GET", path)
 
     async def ask(self, method: str, path: str, body: bytes = b"") -> bytes:

@@ -60,7 +60,7 @@ class Installation:
     """Once it is there, executions stream their text."""
 
     def cpu_s(self) -> dict[str, float]:
-        """Give the CPU time used so far."""
+        """Return the CPU time used so far."""
         workers = sum(map(servers.process_cpu_s, self.workers))
         server = self.postgres.cpu_s()
         return {"workers": workers, "PostgreSQL": server, "this process": time.process_time()}
@@ -152,7 +152,7 @@ def shares(before: dict[str, float], after: dict[str, float], seconds: float) ->
 
 
 async def drained(executions: int, document: dict[str, Any]) -> float:
-    """Give the time from the first start of executions to the end of all."""
+    """Return the time from the first start of executions to the end of all."""
     async with open_service(load_settings()) as service:
         began = time.perf_counter()
         ids = await start(service, document, executions)

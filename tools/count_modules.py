@@ -48,7 +48,7 @@ PACKAGE = f"{ROOT / 'planwave'}{os.sep}"
 LIMITS = {
     "POST /api/plan": 127,
     "POST /api/execute": 97,
-    "start with WebSocket": 200,
+    "start with WebSocket": 192,
     "an agent's turn to its approval": 222,
     "run": 270,
 }

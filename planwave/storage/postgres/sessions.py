@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from secrets import token_bytes
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
 from planwave.storage.notices import Notices
-from planwave.storage.sql.readers import Read
+from planwave.storage.sql.readers import Read, Write
 from planwave.storage.sql.schema import closed_sessions, secret_keys
 
 _KEY_NAME: Final = "session"
@@ -28,7 +28,7 @@ class SharedSessions:
     def __init__(
         self,
         read: Read,
-        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
+        write: Write,
         notices: Notices,
     ) -> None:
         self._read, self._write, self._notices = read, write, notices

@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
@@ -24,6 +24,10 @@ class Read(Protocol):
     """Runs a query in a reader thread."""
 
     def __call__(self, query: Callable[[Connection], _T]) -> Coroutine[Any, Any, _T]: ...
+
+
+Write: TypeAlias = Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]]
+"""Commits a change in the writer's thread; it is durable on return where there is a disk."""
 
 
 class _SharedResult(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,7 @@ from planwave.principals import Principal, principal_text
 from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.event_codec import storable_text
 from planwave.storage.sql.flow_names import require_flows
-from planwave.storage.sql.readers import Read
+from planwave.storage.sql.readers import Read, Write
 from planwave.storage.sql.schema import access_tokens
 
 
@@ -25,11 +25,7 @@ class SqlAccessTokens:
         write: Commits a change, which is durable on return where there is a disk.
     """
 
-    def __init__(
-        self,
-        read: Read,
-        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
-    ) -> None:
+    def __init__(self, read: Read, write: Write) -> None:
         self._read = read
         self._write = write
 

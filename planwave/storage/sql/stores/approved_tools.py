@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
 from sqlalchemy import Connection, select
 
 from planwave.storage.event_codec import storable_text
 from planwave.storage.sql.dialects import upsert
-from planwave.storage.sql.readers import Read
+from planwave.storage.sql.readers import Read, Write
 from planwave.storage.sql.schema import approved_tools
 
 
@@ -21,11 +18,7 @@ class SqlApprovedTools:
         write: Commits a change, which is durable on return where there is a disk.
     """
 
-    def __init__(
-        self,
-        read: Read,
-        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
-    ) -> None:
+    def __init__(self, read: Read, write: Write) -> None:
         self._read = read
         self._write = write
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
@@ -16,7 +16,7 @@ from planwave.storage.sql.dialects import insert_new, upsert
 from planwave.storage.sql.flow_names import require_revision
 from planwave.storage.sql.lists import ListQuery, contains, search_text
 from planwave.storage.sql.locks import lock
-from planwave.storage.sql.readers import Read
+from planwave.storage.sql.readers import Read, Write
 from planwave.storage.sql.schema import chat_messages, chat_turns, chats
 
 if TYPE_CHECKING:
@@ -68,11 +68,7 @@ class SqlChats:
         write: Commits a change, which is durable on return where there is a disk.
     """
 
-    def __init__(
-        self,
-        read: Read,
-        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
-    ) -> None:
+    def __init__(self, read: Read, write: Write) -> None:
         self._read = read
         self._write = write
 

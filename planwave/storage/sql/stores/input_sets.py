@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
@@ -14,7 +13,7 @@ from planwave.storage.event_codec import storable_text
 from planwave.storage.records import InputSet
 from planwave.storage.sql.flow_names import require_flows
 from planwave.storage.sql.locks import lock
-from planwave.storage.sql.readers import Read
+from planwave.storage.sql.readers import Read, Write
 from planwave.storage.sql.schema import input_sets
 
 _COLUMNS = input_sets.c
@@ -28,11 +27,7 @@ class SqlInputSets:
         write: Commits a change, which is durable on return where there is a disk.
     """
 
-    def __init__(
-        self,
-        read: Read,
-        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
-    ) -> None:
+    def __init__(self, read: Read, write: Write) -> None:
         self._read = read
         self._write = write
 

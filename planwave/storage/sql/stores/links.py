@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import delete, func, select, update
 
 from planwave.principals import Principal, principal_text
 from planwave.storage.event_codec import storable_text
 from planwave.storage.links import LinkEnd, LinkRecord
 from planwave.storage.sql.dialects import insert_new
 from planwave.storage.sql.lists import ListQuery, query_parameter
-from planwave.storage.sql.readers import Read
+from planwave.storage.sql.readers import Read, Write
 from planwave.storage.sql.schema import links
 
 if TYPE_CHECKING:
@@ -39,11 +39,7 @@ class SqlLinks:
         write: Commits a change, which is durable on return where there is a disk.
     """
 
-    def __init__(
-        self,
-        read: Read,
-        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
-    ) -> None:
+    def __init__(self, read: Read, write: Write) -> None:
         self._read = read
         self._write = write
 

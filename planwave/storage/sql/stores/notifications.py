@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection, and_, delete, func, or_, select, update
@@ -22,7 +22,7 @@ from planwave.storage.sql.dialects import insert_new
 from planwave.storage.sql.flow_names import require_flows
 from planwave.storage.sql.lists import ListQuery, query_parameter
 from planwave.storage.sql.outbox import SELECT_TARGETS, Outbox, target_from_row
-from planwave.storage.sql.readers import Read
+from planwave.storage.sql.readers import Read, Write
 from planwave.storage.sql.schema import notification_targets, notifications
 
 _COLUMNS: Final = (
@@ -63,7 +63,7 @@ class SqlNotifications:
     def __init__(
         self,
         read: Read,
-        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
+        write: Write,
         outbox: Outbox | None,
     ) -> None:
         self._read = read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
@@ -14,7 +14,7 @@ from planwave.storage.records import PlanRecord, PlanRevision
 from planwave.storage.sql import queries
 from planwave.storage.sql.flow_names import graphs_that_name, release_name, require_free_name
 from planwave.storage.sql.locks import lock
-from planwave.storage.sql.readers import Read
+from planwave.storage.sql.readers import Read, Write
 from planwave.storage.sql.schema import chats, executions, plans, revisions, triggers
 
 _SUMMARY: Final = (
@@ -38,11 +38,7 @@ class SqlRevisions:
         write: Commits a change, which is durable on return where there is a disk.
     """
 
-    def __init__(
-        self,
-        read: Read,
-        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
-    ) -> None:
+    def __init__(self, read: Read, write: Write) -> None:
         self._read = read
         self._write = write
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from sqlalchemy import Connection, case, func, literal, select
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, case, func, literal, select
 from planwave.events.usage import UsageTotal
 from planwave.storage.execution_facts import Spend
 from planwave.storage.sql.execution_facts import add_spend
-from planwave.storage.sql.readers import Read
+from planwave.storage.sql.readers import Read, Write
 from planwave.storage.sql.schema import plans, spend
 
 SpendGrouping = Literal["day", "flow", "model"]
@@ -62,11 +62,7 @@ class SqlSpend:
         write: Commits a change, which is durable on return where there is a disk.
     """
 
-    def __init__(
-        self,
-        read: Read,
-        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
-    ) -> None:
+    def __init__(self, read: Read, write: Write) -> None:
         self._read = read
         self._write = write
 

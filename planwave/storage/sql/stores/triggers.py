@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from planwave.storage.sql.dialects import insert_new
 from planwave.storage.sql.flow_names import require_flows, require_revision
 from planwave.storage.sql.lists import ListQuery, query_parameter
 from planwave.storage.sql.locks import LostClaims, is_alive, lock
-from planwave.storage.sql.readers import Read
+from planwave.storage.sql.readers import Read, Write
 from planwave.storage.sql.schema import deliveries, triggers
 from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerRecord, claimed
 
@@ -64,7 +64,7 @@ class SqlTriggers:
     def __init__(
         self,
         read: Read,
-        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
+        write: Write,
         holder: str,
     ) -> None:
         self._read = read

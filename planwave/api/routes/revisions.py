@@ -173,8 +173,8 @@ class PlanEditRequest(AuthoredRequest):
         return [to_operation(each) for each in self.operations]
 
 
-class RestoreRequest(AuthoredRequest):
-    """The author of a restored revision; without a body, a program."""
+class RevisionRequest(AuthoredRequest):
+    """The author of a revision that is restored or made of what ran; without a body, a program."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"author": "person"}]})
 
@@ -281,7 +281,7 @@ async def restore_revision(
     service: ServiceDep,
     plan_id: PlanId,
     revision: Revision,
-    body: Annotated[RestoreRequest, json_body(RestoreRequest, may_be_empty=True)],
+    body: Annotated[RevisionRequest, json_body(RevisionRequest, may_be_empty=True)],
     if_match: IfMatch = None,
 ) -> Response:
     """Restore the title and the graph of an earlier revision, as a new revision.
@@ -307,7 +307,7 @@ async def restore_revision(
 async def promote_execution(
     service: ServiceDep,
     execution_id: ExecutionId,
-    body: Annotated[RestoreRequest, json_body(RestoreRequest, may_be_empty=True)],
+    body: Annotated[RevisionRequest, json_body(RevisionRequest, may_be_empty=True)],
     if_match: IfMatch = None,
 ) -> Response:
     """Make the graph of an execution, such as a fork, the newest revision of its plan.

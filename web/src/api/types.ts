@@ -2540,18 +2540,18 @@ export type PlanRequest = {
   model?: string | null;
 };
 
-/** The author of a restored revision; without a body, a program. */
-export type RestoreRequest = {
-  /** Who makes the change: a person, or a program. */
-  author?: "person" | "api";
-  /** Why; it is stored with the revision. */
-  note?: string;
-};
-
 /** Without a body, it is started at once. */
 export type RetryRequest = {
   /** Queue it; else `POST /api/execute/{execution_id}/start` does. */
   start?: boolean;
+};
+
+/** The author of a revision that is restored or made of what ran; without a body, a program. */
+export type RevisionRequest = {
+  /** Who makes the change: a person, or a program. */
+  author?: "person" | "api";
+  /** Why; it is stored with the revision. */
+  note?: string;
 };
 
 /** What a person says, and after which reply. */
@@ -2719,7 +2719,7 @@ export type Operations = {
       revision: number;
     };
     query: Record<string, never>;
-    body: RestoreRequest | undefined;
+    body: RevisionRequest | undefined;
     answer: PlanResponse;
   };
   /** Make what ran the newest revision of its plan: `POST /api/executions/{execution_id}/promote`. */
@@ -2729,7 +2729,7 @@ export type Operations = {
       execution_id: string;
     };
     query: Record<string, never>;
-    body: RestoreRequest | undefined;
+    body: RevisionRequest | undefined;
     answer: PlanResponse;
   };
   /** Approve a revision: `POST /api/plans/{plan_id}/revisions/{revision}/approve`. */

@@ -264,6 +264,7 @@ class Service:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._store.expect_close()
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self.close)
             opened.push_async_exit(self.access_tokens.following)

@@ -42,7 +42,17 @@ class FairConcurrencyLimiter:
     @property
     def demand(self) -> int:
         """The number of calls that hold a slot or wait for one."""
-        return self._concurrency - self._free + sum(map(len, self._queues.values()))
+        return self.running + sum(map(len, self._queues.values()))
+
+    @property
+    def running(self) -> int:
+        """The number of calls that hold a slot: after ``resize`` also more than the limit."""
+        return self._concurrency - self._free
+
+    @property
+    def most(self) -> int:
+        """The most calls that can hold a slot as long as the limit stays."""
+        return max(self._concurrency, self.running)
 
     def resize(self, concurrency: int, per_minute: int | None) -> None:
         """Change the limits; calls that hold a slot go on."""

@@ -85,7 +85,9 @@ class ProviderShares(Protocol):
         """Call ``receive`` on the event loop with each pause that another process tells of."""
         ...
 
-    async def lease(self, provider: str, demand: int, whole: Share, lease_s: float) -> Share:
+    async def lease(
+        self, provider: str, demand: int, whole: Share, lease_s: float, *, held: int = 0
+    ) -> Share:
         """Lease a part of the limits of a provider, or renew it; at least one call.
 
         Args:
@@ -93,6 +95,7 @@ class ProviderShares(Protocol):
             demand: The calls that this process has, or that wait.
             whole: The limits for all processes together.
             lease_s: How long it is leased.
+            held: The calls that may run by the lease before; others get none of these until the next renewal.
 
         Raises:
             StoreError: It cannot be leased now.
@@ -158,8 +161,12 @@ class LeasedShare:
 
     async def _lease(self, demand: int) -> None:
         began = self._clock()
+        # Calls go on that are more than the new share, and until it is known, further ones begin.
+        held = self._limiter.most if self._leased.is_set() else self._limiter.running
         try:
-            share = await self._shares.lease(self._provider, demand, self._whole, LEASE_S)
+            share = await self._shares.lease(
+                self._provider, demand, self._whole, LEASE_S, held=held
+            )
         except PlanwaveError as error:
             if self._clock() > self._leased_until:
                 _log.warning("no share of provider %s is leased: %s", self._provider, error)

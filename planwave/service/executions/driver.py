@@ -317,6 +317,7 @@ class ExecutionDriver:
 
     def abort(self) -> None:
         """Interrupt every running execution; no further event of it is stored."""
+        self._dependencies.store.expect_close()
         self._journal.stop()
         for live in self._held.values():
             if live.execution is not None:

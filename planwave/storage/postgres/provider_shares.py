@@ -32,7 +32,8 @@ _FORGET: Final = text(
 class PostgresProviderShares:
     """Satisfies ``ProviderShares`` by the table ``provider_shares``.
 
-    A process takes no more than the others have left, whatever its part would be; they leave it when they renew theirs.
+    A process takes no more than the others have left, whatever its part would be; they leave it when they renew theirs,
+    and no call runs any more that is beyond it.
     So all together stay within the limits, but that each process has one call at least.
 
     Args:
@@ -57,7 +58,9 @@ class PostgresProviderShares:
         """Receive the pauses of other processes; see ``ProviderShares``."""
         self._notices.subscribe("pauses", lambda note: receive(ProviderPause.from_note(note)))
 
-    async def lease(self, provider: str, demand: int, whole: Share, lease_s: float) -> Share:
+    async def lease(
+        self, provider: str, demand: int, whole: Share, lease_s: float, *, held: int = 0
+    ) -> Share:
         """Lease a share; see ``ProviderShares``."""
 
         def change(connection: Connection) -> Share:
@@ -73,6 +76,7 @@ class PostgresProviderShares:
                 else part_of(whole.per_minute, weight, int(wanted), int(per_minute)),
             )
             row = {**own, "demand": demand, "lease_s": lease_s, **share._asdict()}
+            row["concurrency"] = max(share.concurrency, held)
             connection.execute(_LEASE, row)
             return whole if others == 0 else share
 

@@ -56,7 +56,7 @@ READ_S: Final = 20.0
 SILENT_S: Final = 6.0
 """After so long without an answer to a write or a beat the server counts as unreachable; the write still waits."""
 CLOSE_S: Final = 3.0
-"""How long ``close`` waits for the server; what it has not answered by then stays as it is stored."""
+"""How long a store that closes waits for the server; what it has not answered by then stays as it is stored."""
 
 
 class PostgresStore(Store):
@@ -89,6 +89,7 @@ class PostgresStore(Store):
         self._leader_lock: LeaderLock | None = None
         self._lock: DirectoryLock | None = None
         self._closing: asyncio.Future[None] | None = None
+        self._is_expected, self._has_closed = False, threading.Event()
 
     @classmethod
     def open(
@@ -266,13 +267,16 @@ class PostgresStore(Store):
     @property
     def stats(self) -> StoreStats:
         """The writes since the store was opened, and whether more are possible."""
-        if self._thread is None or self._holder is None:
-            return super().stats
-        # Where nothing is to be written, only the beat shows it.
-        silent_s = max(self._thread.busy_s, self._holder.silent_s)
-        if silent_s <= SILENT_S:
+        if (silent_s := self._silent_s) <= SILENT_S:
             return super().stats
         return super().stats._replace(transient_error=no_answer(silent_s))
+
+    @property
+    def _silent_s(self) -> float:
+        if self._thread is None or self._holder is None:
+            return 0.0
+        # Where nothing is to be written, only the beat shows it.
+        return max(self._thread.busy_s, self._holder.silent_s)
 
     def publish_address(
         self, url: str | None, token: str | None = None, *, is_service: bool = True
@@ -286,6 +290,17 @@ class PostgresStore(Store):
             return connection.execute(own).scalar()
 
         return read
+
+    def expect_close(self) -> None:
+        """Give up a server that does not answer; see ``Store.expect_close``."""
+        if not self._is_expected:
+            self._is_expected = True
+            threading.Thread(target=self._give_up_silence, daemon=True).start()
+
+    def _give_up_silence(self) -> None:
+        while not self._has_closed.wait(CLOSE_S / 4):
+            if self._silent_s > CLOSE_S:
+                return self._interruption.end_waits()
 
     async def close(self) -> None:
         """Finish what is queued, then close the connections; a server that does not answer is given up.
@@ -318,6 +333,7 @@ class PostgresStore(Store):
         if self._lock is not None:
             self._lock.release()
         giving_up.cancel()
+        self._has_closed.set()
 
 
 def _prepare(

@@ -524,11 +524,9 @@ class Store:
     async def delete_expired_keys(self, expired: str) -> int:
         """Delete the keys that are free again; return their number."""
         forgotten = 0
-        while True:
-            some = await self._write(lambda c: idempotency.delete_expired(c, expired))
+        while some := await self._write(lambda c: idempotency.delete_expired(c, expired)):
             forgotten += some
-            if some < idempotency.DELETE_BATCH_SIZE:
-                return forgotten
+        return forgotten
 
     def publish_address(
         self, url: str | None, token: str | None = None, *, is_service: bool = True
@@ -540,6 +538,9 @@ class Store:
             token: The bearer token of the API, None without one.
             is_service: Whether the process is a service, rather than a command that ends by itself.
         """
+
+    def expect_close(self) -> None:
+        """Give up a server that does not answer: ``close`` comes as soon as nothing waits for it any more."""
 
     async def close(self) -> None:
         """Refuse writes from now on."""

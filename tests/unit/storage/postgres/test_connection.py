@@ -14,12 +14,15 @@ import pytest
 
 from planwave.errors import PlanwaveError
 from planwave.events import Event
+from planwave.service.service import Service
 from planwave.storage.postgres.connection import connect
 from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.records import ExecutionRecord
+from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.paths import ROOT
 from tests.support.polling import until
 from tests.support.scale.relay import Relay
+from tests.support.service.dependencies import dependencies
 from tests.support.storage.postgres_server import PostgresServer
 
 AT = "2026-01-01T00:00:00.000000Z"
@@ -89,6 +92,40 @@ async def test_a_store_closes_where_only_its_beat_waits_for_a_frozen_server(
     await asyncio.sleep(0.1)
     began = time.monotonic()
     await store.close()
+    assert time.monotonic() - began < SOON_S
+
+
+async def test_what_waits_for_a_frozen_server_ends_where_a_close_is_expected(
+    relayed_url: str, relay: Relay
+) -> None:
+    store = PostgresStore.open(relayed_url)
+    await store.create_execution(record(), [])
+    await store.append("x1", 1, [log(1)])
+    store.expect_close()
+    await asyncio.sleep(2 * CLOSE_S)
+    await store.append("x1", 1, [log(2)])  # a server that answers is not given up
+    relay.cut()
+    async with asyncio.timeout(SOON_S):
+        assert await outcome(store.append("x1", 1, [log(3)])) == "store-unreachable"
+        await store.close()
+
+
+async def test_a_service_is_left_while_the_document_of_an_execution_waits_for_a_frozen_server(
+    relayed_url: str, relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PostgresStore.open(relayed_url)
+    written = store.set_document_seqs
+
+    async def set_document_seqs(*args: Any) -> list[str]:
+        relay.cut()
+        return await written(*args)
+
+    monkeypatch.setattr(store, "set_document_seqs", set_document_seqs)
+    graph = make_graph(text_node("a"))
+    async with Service(dependencies(graph, store=store)) as service:
+        await service.executions.execute(make_plan(graph))
+        await until(lambda: service.executions.driver.running == 0)
+        began = time.monotonic()
     assert time.monotonic() - began < SOON_S
 
 

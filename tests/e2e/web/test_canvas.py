@@ -196,6 +196,22 @@ async def test_large_graph_opens_readable_and_draws_what_is_seen(
 
 
 @every_screen
+async def test_step_whose_card_is_not_drawn_is_found_by_its_name(
+    pages: Pages, screen: Screen
+) -> None:
+    canvas = await Canvas.open(pages, screen, WIDE)
+    page = canvas.page
+    for name in ("n170", "n3"):  # the second while the panel of the first is open
+        await expect(canvas.card(name)).not_to_be_in_viewport()
+        await page.keyboard.press("Control+f")
+        await expect(page.get_by_label("Name, id or task of a step")).to_be_focused()
+        await page.keyboard.type(f"step {name}")
+        await page.keyboard.press("Enter")
+        await canvas.expect_chosen(name)
+        await expect(canvas.card(name)).to_be_in_viewport(ratio=1)
+
+
+@every_screen
 @pytest.mark.parametrize("width", [1100, 768])
 async def test_canvas_has_room_on_half_a_screen(pages: Pages, screen: Screen, width: int) -> None:
     canvas = await Canvas.open(pages, screen, CHAIN)
@@ -203,6 +219,10 @@ async def test_canvas_has_room_on_half_a_screen(pages: Pages, screen: Screen, wi
     box = await canvas.area.bounding_box()
     assert box is not None
     assert box["height"] >= 250
+    mark = await canvas.area.get_by_text("React Flow").bounding_box()
+    assert mark is not None
+    sides = mark["x"] - box["x"], box["x"] + box["width"] - mark["x"] - mark["width"]
+    assert min(sides) < 24, "the mark of the library floats in the middle"
     await canvas.card("a").click()
     await canvas.expect_chosen("a")
 

@@ -189,7 +189,7 @@ function Canvas(props: LaneCanvasProps & { sizes: LayoutSizes }) {
         maxZoom={1.5}
         onPaneClick={() => onSelect([])}
         onMove={view.onMove}
-        attributionPosition={editing ? "bottom-center" : "bottom-left"}
+        attributionPosition={editing ? "top-right" : "bottom-left"}
       >
         <LaneOverlay
           lanes={layout.lanes}

@@ -73,6 +73,10 @@ export function useCanvasView(options: CanvasViewOptions) {
     if (!isMoved.current && isReadable) void fitView(fitting);
     else if (!isFollowing) reveal(selected);
   });
+  /** Of a step that was chosen elsewhere: in the timeline or the log, or by its name. */
+  const revealChosen = useEffectEvent(() => {
+    if (!document.activeElement?.closest(".react-flow")) reveal(selected);
+  });
   const isOpen = useOpening(options, { isReadable, fitting, top });
   useEffect(() => {
     if (isOpen && width > 0 && height > 0) keepInView();
@@ -84,6 +88,7 @@ export function useCanvasView(options: CanvasViewOptions) {
     before.current = { selected, wave, positions: layout.positions };
     const isNew = selected !== undefined && !current.positions.has(selected);
     if (isNew || (current.selected === selected && current.wave !== wave)) keepInView();
+    else if (current.selected !== selected) revealChosen();
   }, [selected, wave, layout.positions]);
 
   useViewKeys({ fit, zoom, isFollowing, onFollow });

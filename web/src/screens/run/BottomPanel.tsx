@@ -1,6 +1,8 @@
-import { type ReactNode, useMemo } from "react";
+import { type ReactNode, useMemo, useState } from "react";
+import { FindStep } from "@/canvas/FindStep";
 import type { RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
+import { SearchField } from "@/ui/SearchField";
 import { Segmented } from "@/ui/Segmented";
 import { useStoredState } from "@/ui/useStoredState";
 import styles from "./BottomPanel.module.css";
@@ -33,6 +35,7 @@ export function BottomPanel(props: BottomPanelProps) {
   const [narrow, setNarrow] = useStoredState<RunView>("run.phone", "steps");
   const [view, setView] = steps ? [narrow, setNarrow] : [wide, setWide];
   const [squeeze, setSqueeze] = useStoredState<boolean>("run.squeeze", true);
+  const [words, setWords] = useState("");
   const options: { value: RunView; label: string; count?: number }[] = [
     ...(steps ? [{ value: "steps" as const, label: "Steps" }] : []),
     { value: "timeline", label: "Timeline" },
@@ -55,11 +58,15 @@ export function BottomPanel(props: BottomPanelProps) {
             </Button>
           </>
         )}
+        {view === "log" && (
+          <SearchField label="Words of the log" value={words} onChange={setWords} />
+        )}
+        {!steps && run.graph && <FindStep graph={run.graph} onFind={props.onSelect} />}
       </header>
       <div className={styles.body} data-scroller>
         {view === "steps" && steps}
         {view === "timeline" && <TimelineView {...props} squeeze={squeeze} />}
-        {view === "log" && <RunLog {...props} />}
+        {view === "log" && <RunLog {...props} words={words} />}
         {view === "table" && <StepTable {...props} />}
         {view === "result" && result}
       </div>
@@ -67,13 +74,13 @@ export function BottomPanel(props: BottomPanelProps) {
   );
 }
 
-function RunLog({ run, selectedPath, onSelect }: BottomPanelProps) {
+function RunLog({ run, words, selectedPath, onSelect }: BottomPanelProps & { words: string }) {
   const entries = useMemo(() => logLines(run), [run]);
   return (
     <LogView
       entries={entries}
       nameOf={(path) => run.nodes.get(path)?.name ?? path}
-      {...{ selectedPath, onSelect }}
+      {...{ words, selectedPath, onSelect }}
     />
   );
 }

@@ -9,6 +9,8 @@ type LogViewProps = {
   entries: readonly LogEntry[];
   /** The names of steps by path. */
   nameOf: (path: string) => string;
+  /** What the lines have to have; of any case. */
+  words: string;
   selectedPath: string | null;
   onSelect: (path: string) => void;
 };
@@ -19,12 +21,16 @@ const PAGE = 500;
 const LONGEST = 400;
 
 /** What happened, line by line, newest last. */
-export function LogView({ entries, nameOf, selectedPath, onSelect }: LogViewProps) {
+export function LogView({ entries, nameOf, words, selectedPath, onSelect }: LogViewProps) {
   const [scope, setScope] = useState<"all" | "step">("all");
   const [shown, setShown] = useState(PAGE);
   const list = useRef<HTMLDivElement>(null);
-  const isOfStep = scope === "step" && selectedPath !== null;
-  const lines = isOfStep ? entries.filter((entry) => entry.path === selectedPath) : entries;
+  const sought = words.trim().toLowerCase();
+  const isShown = (entry: LogEntry) =>
+    (scope === "all" || selectedPath === null || entry.path === selectedPath) &&
+    (sought === "" ||
+      `${nameOf(entry.path)} ${wordOf(entry)} ${entry.text}`.toLowerCase().includes(sought));
+  const lines = entries.filter(isShown);
   const hidden = Math.max(0, lines.length - shown);
   useStickToEnd(list);
   return (
@@ -52,7 +58,11 @@ export function LogView({ entries, nameOf, selectedPath, onSelect }: LogViewProp
           <Line key={entry.seq} entry={entry} name={nameOf(entry.path)} onSelect={onSelect} />
         ))}
       </ol>
-      {lines.length === 0 && <p className={styles.empty}>Nothing has happened yet.</p>}
+      {lines.length === 0 && (
+        <p className={styles.empty}>
+          {sought ? "No line has these words." : "Nothing has happened yet."}
+        </p>
+      )}
     </div>
   );
 }
@@ -70,7 +80,7 @@ function Line({ entry, name, onSelect }: LineProps) {
           {name}
         </button>
       )}
-      <span className={styles.type}>{WORDS[entry.type] ?? entry.type.replaceAll("_", " ")}</span>
+      <span className={styles.type}>{wordOf(entry)}</span>
       <span className={styles.text}>{shorten(entry.text)}</span>
     </li>
   );
@@ -92,6 +102,10 @@ const WORDS: Partial<Record<LogEntry["type"], string>> = {
   subagent_call_end: "replied",
   subagent_call_error: "call failed",
 };
+
+function wordOf({ type }: LogEntry): string {
+  return WORDS[type] ?? type.replaceAll("_", " ");
+}
 
 function shorten(text: string): string {
   return text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;

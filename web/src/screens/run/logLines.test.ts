@@ -22,3 +22,13 @@ test("questions about calls are lines of the agent that asks, and no steps of th
     expect.stringMatching(/clerk$/),
   ]);
 });
+
+test("the start of a step says its type, and no name twice", () => {
+  const { events } = goldenRuns().find(({ name }) => name.startsWith("agents.json")) ?? {
+    events: [],
+  };
+  const starts = logLines(applyEvents(newRunState("x"), events)).filter(
+    ({ type }) => type === "step_start",
+  );
+  expect(new Set(starts.map(({ text }) => text))).toEqual(new Set(["agent"]));
+});

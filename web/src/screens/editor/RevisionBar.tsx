@@ -23,6 +23,8 @@ type RevisionBarProps = {
 
 /** Revisions shown in the bar; the list has all. */
 const SHOWN = 4;
+/** Revisions of one author that are this close together are made in one go. */
+const SESSION_MS = 10 * 60_000;
 
 const AUTHOR_WORDS = { person: "you", planner: "the planner", api: "a program" } as const;
 
@@ -32,25 +34,28 @@ export function RevisionBar(props: RevisionBarProps) {
   const { since, choose, diff, isShown, show, opener } = comparison;
   const revisions = useRevisions(planId);
   const all = revisions.data?.revisions ?? [];
+  const shown = revisionsInBar(all, [revision, since]);
   const course = useEndInView(all.length);
   return (
     <div className={styles.bar}>
       <div ref={course} className={styles.course}>
-        {all.length > SHOWN && <EarlierRevisions revisions={all.slice(SHOWN)} onChoose={choose} />}
+        {all.length > shown.length && (
+          <EarlierRevisions
+            revisions={all.filter((each) => !shown.includes(each))}
+            onChoose={choose}
+          />
+        )}
         <ol aria-label="Revisions">
-          {all
-            .slice(0, SHOWN)
-            .reverse()
-            .map((each, index) => (
-              <Revision
-                key={each.revision}
-                revision={each}
-                isFirst={index === 0}
-                isCurrent={each.revision === revision}
-                isBase={each.revision === since}
-                onChoose={() => choose(each.revision)}
-              />
-            ))}
+          {shown.toReversed().map((each, index) => (
+            <Revision
+              key={each.revision}
+              revision={each}
+              isFirst={index === 0}
+              isCurrent={each.revision === revision}
+              isBase={each.revision === since}
+              onChoose={() => choose(each.revision)}
+            />
+          ))}
         </ol>
         <SaveNote save={save} />
       </div>
@@ -116,10 +121,28 @@ function EarlierRevisions({ revisions, onChoose }: EarlierProps) {
   );
 }
 
+/** Returns the revisions that the bar has room for, newest first: of those made in one go the last, and what is compared. */
+export function revisionsInBar(
+  all: readonly RevisionSummary[],
+  compared: readonly number[],
+): RevisionSummary[] {
+  const isLast = (each: RevisionSummary, next?: RevisionSummary) =>
+    next === undefined ||
+    authorOf(next) !== authorOf(each) ||
+    Date.parse(next.created_at) - Date.parse(each.created_at) > SESSION_MS;
+  const told = all.filter(
+    (each, index) => compared.includes(each.revision) || isLast(each, all[index - 1]),
+  );
+  return (all.length > SHOWN ? told : [...all]).slice(0, SHOWN);
+}
+
+function authorOf({ author, created_by }: RevisionSummary): string {
+  return created_by?.kind === "token" ? principalWords(created_by) : AUTHOR_WORDS[author];
+}
+
 /** "2, by the planner, 13:27". */
-function wordsOf({ revision, author, created_at, created_by }: RevisionSummary): string {
-  const who = created_by?.kind === "token" ? principalWords(created_by) : AUTHOR_WORDS[author];
-  return `${revision}, by ${who}, ${formatMoment(new Date(created_at))}`;
+function wordsOf(each: RevisionSummary): string {
+  return `${each.revision}, by ${authorOf(each)}, ${formatMoment(new Date(each.created_at))}`;
 }
 
 type RevisionProps = {

@@ -9,6 +9,7 @@ export type ExecutionFilters = Omit<Operations["listExecutions"]["query"], "curs
  * execution.
  */
 export const queryKeys = {
+  readiness: ["readiness"] as const,
   allPlans: ["plans"] as const,
   plans: (filters: PlanFilters) => ["plans", filters] as const,
   plan: (planId: string) => ["plan", planId] as const,

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { ApiError, call, NETWORK_FAILURE } from "@/api/http";
+import { queryKeys } from "@/api/queryKeys";
 
 const POLL_MS = 10_000;
 const POLL_WHILE_LOST_MS = 3_000;
@@ -29,7 +30,7 @@ interface ServiceState extends Readiness {
 /** Whether the service can be reached and accepts work; polled every few seconds. */
 export function useServiceState(): ServiceState {
   const { data, error, dataUpdatedAt, failureCount, errorUpdateCount } = useQuery({
-    queryKey: ["readiness"],
+    queryKey: queryKeys.readiness,
     queryFn: ({ signal }) => askReadiness(signal),
     refetchInterval: (query) => (query.state.error ? POLL_WHILE_LOST_MS : POLL_MS),
     retry: false,

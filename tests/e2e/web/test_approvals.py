@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import FloatRect, Locator, Page, expect
 
 from tests.support.browser.accessibility import assert_screen_is_usable, every_width, resize
 from tests.support.browser.chromium import PHONE, Pages, take_screenshot
@@ -83,6 +83,58 @@ async def test_second_answer_shows_the_first_one(pages: Pages) -> None:
     await expect(second.get_by_role("button", name="Approve")).to_have_count(0)
     await second.get_by_role("link", name="Open the run").click()
     await two.wait_for_url(f"**/runs/{execution_id}")
+
+
+async def test_a_missing_field_is_told_at_it_and_what_is_said_of_an_answer_covers_no_button(
+    pages: Pages,
+) -> None:
+    pages.errors.expect("422")
+    page = await pages.open(None)
+    for name in ("Form first", "After it"):
+        await ask(page, name, form=FORM)
+    await page.goto("/approvals")
+    detail = await open_request(page, "Form first")
+    audience = detail.get_by_label("Audience")
+    await expect(detail.get_by_text("required", exact=True)).to_be_visible()
+    await detail.get_by_role("button", name="Approve").click()
+    await expect(audience).to_have_attribute("aria-invalid", "true")
+    await expect(audience).to_have_accessible_description("This is needed.")
+    await audience.select_option("The team")
+    await detail.get_by_role("button", name="Approve").click()
+    toast = page.get_by_role("listitem").filter(has_text="Approved: Form first")
+    await expect(toast).to_be_visible()
+    await toast.hover()  # it stays as long as the pointer is on it
+    await open_with_keys(page, "After it")
+    for size in ((1440, 900), (1024, 768), (768, 1024), PHONE):
+        await resize(page, size)
+        await expect(toast).to_be_visible()
+        covering = await box_of(toast)
+        for name in ("Approve", "Reject"):
+            button = await box_of(detail.get_by_role("button", name=name))
+            assert not overlap(covering, button), f"{name} is covered at {size}"
+
+
+async def open_with_keys(page: Page, name: str) -> None:
+    row = page.get_by_role("navigation", name="Requests").get_by_role("link", name=name)
+    await row.focus()
+    await page.keyboard.press("Enter")
+    heading = page.get_by_role("region", name="Request").get_by_role("heading", name=name)
+    await expect(heading).to_be_visible()
+
+
+async def box_of(element: Locator) -> FloatRect:
+    box = await element.bounding_box()
+    assert box is not None
+    return box
+
+
+def overlap(a: FloatRect, b: FloatRect) -> bool:
+    return (
+        a["x"] < b["x"] + b["width"]
+        and b["x"] < a["x"] + a["width"]
+        and a["y"] < b["y"] + b["height"]
+        and b["y"] < a["y"] + a["height"]
+    )
 
 
 @pytest.mark.slow

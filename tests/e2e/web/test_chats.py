@@ -6,8 +6,9 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.support.browser.accessibility import assert_screen_is_usable, every_width
-from tests.support.browser.chromium import Pages
+from tests.support.browser.accessibility import assert_screen_is_usable, every_width, resize
+from tests.support.browser.chromium import PHONE, Pages
+from tests.support.browser.nasty_text import LONG_LINE, LONG_TEXT
 from tests.support.browser.scripted_model import Gate, ScriptedModel
 from tests.support.llm.fake_llm_server import TextReply, ToolCallReply
 
@@ -77,6 +78,30 @@ async def test_an_answer_is_stopped_and_the_chat_goes_on(page: Page, model: Scri
     await expect(answers(page)).to_contain_text("Stopped")
     await say(page, "Never mind.")
     await expect(answers(page).last).to_contain_text("As you like.")
+
+
+async def test_a_long_line_widens_no_message_and_the_end_of_a_fast_answer_is_followed(
+    page: Page, model: ScriptedModel
+) -> None:
+    model.replies = {"Say much": TextReply(LONG_TEXT, chunks=3)}
+    await page.goto("/chat")
+    await say(page, f"Say much: {LONG_LINE.replace(' ', '_')}")
+    await expect(answers(page).get_by_role("heading", name="Section 59")).to_be_in_viewport()
+    messages = page.get_by_role("article")
+    for size, most in (((1440, 900), 680), (PHONE, PHONE[0])):
+        await resize(page, size)
+        boxes = [await message.bounding_box() for message in await messages.all()]
+        assert len(boxes) == 2
+        for box in boxes:
+            assert box is not None
+            assert box["width"] <= most, "a message is as wide as its longest line"
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= size[0]
+        assert (
+            await answers(page)
+            .locator("pre")
+            .first.evaluate("(code) => code.scrollWidth > code.clientWidth")
+        ), "code scrolls by itself"
 
 
 @every_width

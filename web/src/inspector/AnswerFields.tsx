@@ -1,6 +1,7 @@
 import { TextArea, TextField } from "@/ui/Field";
 import { amountWords, LIMIT_NAMES } from "@/ui/format";
 import { SchemaForm } from "@/ui/SchemaForm";
+import { Tag } from "@/ui/Tag";
 import styles from "./AnswerFields.module.css";
 import { AnswerValue } from "./AnswerValue";
 import { type AnswerDraft, GIVE_RESULT } from "./answerDraft";
@@ -33,6 +34,7 @@ export function AnswerFields({ request, draft, errors = {} }: AnswerFieldsProps)
           value={draft.form}
           onChange={draft.setForm}
           errors={errors}
+          tag={(field) => (field.required ? <Tag>required</Tag> : undefined)}
         />
       )}
       <TextArea

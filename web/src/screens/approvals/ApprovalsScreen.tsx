@@ -122,7 +122,7 @@ function Nothing({ inbox, onBack }: { inbox: Inbox; onBack: () => void }) {
     return (
       <section className={styles.nothing} aria-label="Request">
         <EmptyState sign={<Icon name="approval" />} title="Nothing waits for you.">
-          Steps of the type approval stop here and ask. Other steps go on meanwhile.
+          A step that needs an answer stops here and asks. Other steps go on meanwhile.
         </EmptyState>
       </section>
     );

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.support.browser.accessibility import (
     assert_accessible,
@@ -14,6 +14,7 @@ from tests.support.browser.accessibility import (
     resize,
 )
 from tests.support.browser.chromium import take_screenshot
+from tests.support.browser.clicks import clicks_on, count_clicks
 from tests.support.browser.scripted_model import ScriptedModel
 from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
 
@@ -24,17 +25,6 @@ PLAN = planner_reply(
     edges=[reply_edge("food", "days")],
     title="A weekend",
 )
-
-
-class Clicks:
-    """Counts the clicks of a test."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    async def __call__(self, target: Locator, *, count: int = 1, **more: Any) -> None:
-        self.count += 1
-        await target.click(click_count=count, **more)
 
 
 async def finished_run(page: Page, model: ScriptedModel) -> tuple[str, str]:
@@ -70,21 +60,11 @@ async def test_words_of_a_run_become_an_input_in_four_clicks_and_the_model_gets_
 ) -> None:
     await finished_run(page, model)
     assert "with {{ braces }}." in model.prompts[1]  # what a model wrote stays literal
-    click = Clicks()
+    await count_clicks(page)
     inspector = page.get_by_role("complementary", name="The run")
-    await click(inspector.get_by_role("tab", name="Goal"))
-    await page.evaluate(
-        """() => {
-            const walker = document.createTreeWalker(
-                document.querySelector('[role=tabpanel][data-state=active]'), NodeFilter.SHOW_TEXT);
-            let node = walker.nextNode();
-            while (node && !node.data.includes("Lisbon")) node = walker.nextNode();
-            const at = node.data.indexOf("Lisbon");
-            document.getSelection().setBaseAndExtent(node, at, node, at + 6);
-        }"""
-    )
-    click.count += 1  # a double click selects the word
-    await click(inspector.get_by_role("button", name="Make “Lisbon” an input"))
+    await inspector.get_by_role("tab", name="Goal").click()
+    await page.mouse.dblclick(*await middle_of_word(page, "Lisbon"))
+    await inspector.get_by_role("button", name="Make “Lisbon” an input").click()
     dialog = page.get_by_role("dialog", name="Make it an input")
     await expect(dialog.get_by_label("Name of the input")).to_have_value("city")
     await expect(dialog.get_by_role("checkbox", name="Goal")).to_be_checked()
@@ -92,9 +72,8 @@ async def test_words_of_a_run_become_an_input_in_four_clicks_and_the_model_gets_
     await expect(dialog.get_by_role("checkbox", name="Days")).to_have_count(0)
     await assert_accessible(page)
     await take_screenshot(page, "make-input")
-    await click(dialog.get_by_role("button", name="Make it an input of a flow"))
+    await dialog.get_by_role("button", name="Make it an input of a flow").click()
     await page.wait_for_url(re.compile("/flows/[0-9a-f-]+$"))
-    assert click.count == 4
 
     form = page.get_by_role("form", name="Run the flow")
     city = form.get_by_label("City")
@@ -104,9 +83,10 @@ async def test_words_of_a_run_become_an_input_in_four_clicks_and_the_model_gets_
     model.prompts.clear()
     await city.fill("Porto")
     await take_screenshot(page, "flow-inputs")
-    await form.get_by_role("button", name="Run", exact=True).click()
+    await page.keyboard.press("Control+Enter")
     await page.wait_for_url("**/runs/*")
     await ended(page)
+    assert await clicks_on(page) <= 4
     assert "Plan a weekend in Porto for Ann" in model.prompts[0]
     assert "Find food in Porto." in model.prompts[0]
     assert not any("Lisbon" in prompt for prompt in model.prompts)
@@ -134,6 +114,25 @@ async def test_a_fork_is_kept_in_its_plan_after_its_change_was_shown(
     assert plan["revision"] == 2
     assert plan["nodes"][0]["description"] == "Find vegetarian food in Lisbon."
     assert plan["nodes"][1]["description"].count("{{ braces }}") == 1
+
+
+async def middle_of_word(page: Page, word: str) -> tuple[float, float]:
+    """Return where a word of the panel that is shown stands."""
+    x, y = await page.evaluate(
+        """(word) => {
+            const walker = document.createTreeWalker(
+                document.querySelector('[role=tabpanel][data-state=active]'), NodeFilter.SHOW_TEXT);
+            let node = walker.nextNode();
+            while (!node.data.includes(word)) node = walker.nextNode();
+            const range = document.createRange();
+            range.setStart(node, node.data.indexOf(word));
+            range.setEnd(node, node.data.indexOf(word) + word.length);
+            const { x, y, width, height } = range.getBoundingClientRect();
+            return [x + width / 2, y + height / 2];
+        }""",
+        word,
+    )
+    return x, y
 
 
 @every_width

@@ -131,6 +131,20 @@ async def test_calls_are_shown_and_decided_on_the_page_of_the_run(
     await expect(used).to_contain_text("3 calls, 1 failed")
 
 
+async def test_a_card_that_offers_to_approve_a_call_says_what_it_would_do(
+    empty_page: Page, model: ScriptedModel
+) -> None:
+    page = empty_page
+    model.agents = {"Where is my order A-17?": [ToolCallReply([("send_mail", MAIL)]), "Sent."]}
+    await execute_graph(page, SUPPORT)
+    card = page.locator('.react-flow__node[data-id="support"]')
+    await expect(card.get_by_role("button", name="Approve")).to_be_visible()
+    await expect(card.get_by_text("send_mail")).to_be_visible()
+    await expect(card).to_contain_text("ada@example.org")
+    await card.get_by_role("button", name="Approve").click()
+    await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("Sent.")
+
+
 @pytest.mark.slow
 @every_width
 async def test_call_is_approved_in_the_inbox(

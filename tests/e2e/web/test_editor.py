@@ -226,6 +226,28 @@ async def test_new_step_is_connected_in_view_and_says_once_what_it_needs(pages: 
     assert len((await editor.saved())["edges"]) == 3
 
 
+async def test_a_type_is_found_by_its_name_and_braces_in_a_task_are_refused_before_the_run(
+    pages: Pages, model: ScriptedModel
+) -> None:
+    """`start` was `chat_start`, the first of the alphabet; the model got ``{{ input }}`` as it was written."""
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    await expect(editor.card("Draft")).to_be_visible()
+    await page.keyboard.press("n")
+    types = page.get_by_role("textbox", name="Find a type")
+    found = page.locator("form").filter(has=types).get_by_role("listitem")
+    for name in ("start", "text", "tool"):
+        await types.fill(name)
+        await expect(found.first.locator("b")).to_have_text(name)
+    await page.keyboard.press("Escape")
+    panel = await editor.select("Draft")
+    await panel.get_by_label("Task", exact=True).fill("Get from Zurich to {{ input }}.")
+    problems = page.get_by_role("region", name="Problems")
+    await expect(problems).to_contain_text("input")
+    await expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
+    assert model.prompts == []
+
+
 @pytest.mark.slow
 async def test_step_that_gets_another_wave_stays_in_view(pages: Pages) -> None:
     edges = [
@@ -438,6 +460,10 @@ async def test_every_revision_can_be_chosen(pages: Pages) -> None:
         change = {"op": "update_node", "id": "facts", "set": {"name": f"Facts {number}"}}
         await patch_plan(editor.page, editor.plan_id, change)
     await editor.visit()
+    bar = editor.page.get_by_role("list", name="Revisions").get_by_role("button")
+    await expect(bar).to_have_count(
+        3
+    )  # what a program did in one go is one of them, beside what is compared
     await editor.page.get_by_role("button", name="Earlier revisions").click()
     await editor.page.get_by_role("menuitem", name="Revision 2, by a program").click()
     await editor.page.set_viewport_size({"width": 1280, "height": 800})

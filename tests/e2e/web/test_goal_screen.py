@@ -58,12 +58,18 @@ async def test_stopped_writing_leaves_no_plan(
     assert (await answer.json())["plans"] == []
 
 
-@pytest.mark.slow
-async def test_plan_that_cannot_run_says_why(page: Page, model: ScriptedModel) -> None:
+async def test_plan_that_cannot_run_says_why_and_is_mended_by_hand(
+    page: Page, model: ScriptedModel
+) -> None:
     model.plans = [CYCLE]
     await enter_goal(page)
     await expect(page.get_by_text("Not a plan that can run")).to_be_visible()
     await expect(page.get_by_role("heading", level=1)).to_have_text(GOAL)
+    await page.get_by_role("button", name="Edit by hand").click()
+    await page.wait_for_url("**/flows/*/edit")
+    problems = page.get_by_role("region", name="Problems")
+    await expect(problems).to_contain_text("wait for each other")
+    await expect(page.locator("button[data-step]")).to_have_count(2)
 
 
 @every_width

@@ -23,7 +23,7 @@ SMALLEST_COMPRESSED_BYTES = 1_000
 
 
 async def test_deep_links_load_what_they_name(pages: Pages) -> None:
-    pages.errors.expect("status of 404|WebSocket")
+    pages.errors.expect("status of 4(04|22)|WebSocket")
     page = await pages.open(None)
     planned = await page.request.post("/api/plan", data={"prompt": GOAL})
     await page.goto(f"/?plan={(await planned.json())['plan_id']}")
@@ -34,6 +34,10 @@ async def test_deep_links_load_what_they_name(pages: Pages) -> None:
     await expect(page.get_by_role("alert")).to_contain_text(UNKNOWN_RUN)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Run")
     await assert_accessible(page)
+    await page.goto("/plans/xyz")
+    refusal = page.get_by_role("alert").filter(has_text="xyz")
+    await expect(refusal).to_contain_text("is no plan id")
+    await expect(page.get_by_role("main")).not_to_contain_text("GET /api")
     await page.goto("/no/such/page")
     await expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
     await expect(page).to_have_title("Not found · planwave")
@@ -42,6 +46,25 @@ async def test_deep_links_load_what_they_name(pages: Pages) -> None:
     await expect(page).to_have_title("New goal · planwave")
     answer = await page.request.get(f"/runs/{UNKNOWN_RUN}/steps/a.b")
     assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+
+
+async def test_login_takes_the_token_at_once_and_names_no_header(pages: Pages) -> None:
+    pages.errors.expect("status of 401")
+    page = await pages.open(None)
+    refusal = {
+        "error": {
+            "code": "unauthorized",
+            "message": "the token is missing",
+            "hint": "Send Authorization: Bearer with the token of this service",
+        }
+    }
+    await page.route("**/api/**", lambda route: route.fulfill(status=401, json=refusal))
+    await page.goto("/runs")
+    await expect(page.get_by_label("Token")).to_be_focused()
+    await page.keyboard.type("a wrong one")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_label("Token")).to_have_attribute("aria-invalid", "true")
+    await expect(page.locator("body")).not_to_contain_text("Authorization")
 
 
 async def test_first_screen_loads_little_javascript_and_only_once(pages: Pages) -> None:

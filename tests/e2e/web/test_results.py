@@ -46,6 +46,7 @@ async def test_the_reading_view_shows_markdown_of_any_kind(
     await expect(article.get_by_role("img", name="A dot")).to_be_visible()
     await expect(article.get_by_role("link", name="Picture: From elsewhere")).to_be_visible()
     await expect(article.locator(".hljs-comment")).to_have_text("// What is longest")
+    await expect(article.get_by_role("button", name="Copy the code").first).to_be_visible()
     await assert_screen_is_usable(page, "result", width)
 
 

@@ -13,8 +13,10 @@ from tests.support.browser.accessibility import (
     assert_accessible,
     assert_screen_is_usable,
     every_width,
+    resize,
 )
-from tests.support.browser.chromium import Pages
+from tests.support.browser.chromium import PHONE, Pages
+from tests.support.browser.nasty_text import LONG_WORD
 from tests.support.browser.scripted_model import DEFAULT_PLAN, Gate, ScriptedModel
 from tests.support.browser.steps import execute_graph, start_run, stored_events
 from tests.support.browser.web_service import WebService
@@ -139,6 +141,7 @@ async def test_run_survives_a_crash_of_the_service_with_its_page_open(
     await expect(page.get_by_role("application")).to_contain_text("The second")
     await service.stop(signal.SIGKILL)
     await expect(page.get_by_role("main").get_by_text("Reconnecting")).to_be_visible()
+    await expect(page.get_by_role("banner").get_by_text("Live")).to_have_count(0, timeout=6_000)
     await expect(page.get_by_role("button", name="First, completed").first).to_be_visible()
     gate.set()
     await service.start()
@@ -191,6 +194,84 @@ async def test_run_is_followed_without_websockets(pages: Pages, model: ScriptedM
     await expect(page.get_by_role("application")).to_contain_text("The second")
     gate.set()
     await expect_completed(page)
+
+
+async def test_what_a_stopped_step_had_written_stays_and_has_no_known_price(
+    empty_page: Page, model: ScriptedModel
+) -> None:
+    page = empty_page
+    hold_second(model)
+    await start_run(page)
+    await expect_second_running(page)
+    header = page.locator("header").filter(has=page.get_by_role("heading", level=1))
+    await page.get_by_role("button", name="Pause").click()
+    await expect(header).to_contain_text("Pausing, 1 step to end first")
+    await page.get_by_role("button", name="Cancel").click()
+    second = page.get_by_role("button", name="Second, cancelled").first
+    await expect(second).to_be_visible()
+    await page.get_by_role("tab", name="Cost").click()
+    await second.click()
+    panel = page.get_by_role("complementary", name="Step Second")
+    written = panel.get_by_role("region", name="What it had written")
+    await expect(written).to_contain_text("The second")
+    await page.get_by_role("radio", name="Log").check()
+    lines = page.get_by_role("list", name="Log").get_by_role("listitem")
+    await page.get_by_role("searchbox", name="Words of the log").fill("SECOND started")
+    await expect(lines).to_have_count(1)
+    await expect(lines).to_have_text(re.compile("Second.*started.*agent$"))
+    await page.get_by_role("searchbox", name="Words of the log").fill("nobody said this")
+    await expect(page.get_by_text("No line has these words.")).to_be_visible()
+    await page.keyboard.press("Escape")
+
+
+async def test_a_result_says_its_tokens_as_everything_does_and_is_at_hand_on_a_phone(
+    empty_page: Page, model: ScriptedModel
+) -> None:
+    """Of a step with a name that has no end, which gave JSON."""
+    page = empty_page
+    model.replies = {"Count.": '{"found": [1, 2], "in": "Lisbon"}'}
+    node = {"id": "a", "type": "agent", "name": LONG_WORD, "description": "Count.", "data": {}}
+    await execute_graph(page, {"title": "Counted", "nodes": [node], "edges": []})
+    result = page.get_by_role("tabpanel", name="Result")
+    await expect(result.locator(".hljs-attr")).to_have_text(['"found"', '"in"'])
+    assert await result.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")
+    header = page.locator("header").filter(has=page.get_by_role("heading", level=1))
+    tokens = re.compile(r"\b[\d,]+ tokens")
+    card = page.locator(".react-flow__node")
+    shown = [await place.inner_text() for place in (result, header, card)]
+    await page.get_by_role("tab", name="Cost").click()
+    shown.append(await page.get_by_role("list", name="Cost by step").inner_text())
+    found = [tokens.findall(text)[:1] for text in shown]
+    assert found == [found[0]] * 4
+    await page.get_by_role("tab", name="Result").click()
+    await resize(page, PHONE)
+    await page.get_by_role("radio", name="Result").click()
+    await expect(result.locator(".hljs-attr").first).to_be_in_viewport(ratio=1)
+
+
+async def test_a_step_for_which_the_budget_has_no_room_yet_asks_nobody(
+    empty_page: Page, model: ScriptedModel
+) -> None:
+    page = empty_page
+    gate = Gate()
+    held = TextReply("Done.", chunks=2, gates={1: gate})
+    model.replies = {"Do a.": held, "Do b.": held}
+    nodes = [
+        {"id": each, "type": "agent", "name": f"Step {each}", "description": f"Do {each}."}
+        for each in "ab"
+    ]
+    graph = {"title": "Little room", "nodes": nodes, "edges": []}
+    body = {"graph": graph, "start": True, "options": {"budget": {"tokens": 6_000}}}
+    made = await page.request.post("/api/execute", data=body)
+    await page.goto(f"/runs/{(await made.json())['execution_id']}")
+    words = "Waits until the budget has room, and goes on by itself."
+    waiting = page.locator(".react-flow__node").filter(has_text=words)
+    await expect(waiting).to_have_count(1)
+    await waiting.get_by_role("button").first.click()
+    await expect(page.get_by_role("complementary")).to_contain_text(words)
+    await expect(page.get_by_text("for an answer")).to_have_count(0)
+    gate.set()
+    await expect(page.get_by_role("button", name="Run again")).to_be_visible()
 
 
 @pytest.mark.slow

@@ -22,6 +22,9 @@ WIDE_TABLE: Final = "\n".join(
 LONG_LINE: Final = (
     "const answer = await " + "fetchEverything(withAll, theOptions).then(each => each) " * 6
 )
+LONG_WORD: Final = "donaudampfschifffahrtsgesellschaft" * 8
+NASTY_NAME: Final = f"العربية 東京の朝は早い <b>bold</b> {LONG_WORD[:136]}"
+"""For names, titles and goals, which are one line."""
 
 NASTY_TEXT: Final = f"""# A report with everything
 
@@ -36,7 +39,7 @@ NASTY_TEXT: Final = f"""# A report with everything
 {LONG_LINE};
 ```
 
-A word without an end: {"donaudampfschifffahrtsgesellschaft" * 8}, and https://example.org/{"path/" * 60}
+A word without an end: {LONG_WORD}, and https://example.org/{"path/" * 60}
 
 ## Mathematics
 

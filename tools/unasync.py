@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parent.parent / "planwave" / "client"
-MODULES = ("client", "methods")
+MODULES = ("client", "methods", "revisions")
 HEADER = "# Generated from {} by tools/unasync.py; do not edit. Run: make generate\n"
 REPLACEMENTS = (
     (r"\bwith async methods", "with blocking methods"),
-    (r"\basync_(?=client|methods)", "sync_"),
+    (r"\basync_(?=client|methods|revisions)", "sync_"),
     (r"\ban async context manager", "a context manager"),
     (r"\basync (?=def|for|with)|\bawait ", ""),
     (r"\basyncio\b", "time"),

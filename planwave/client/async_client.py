@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx2
 from typing_extensions import Unpack
@@ -18,6 +18,7 @@ from planwave.client.async_methods import (
     AsyncNotificationMethods,
     AsyncTriggerMethods,
 )
+from planwave.client.async_revisions import AsyncRevisionMethods
 from planwave.client.errors import unreachable
 from planwave.client.requests import (
     CONNECT_TIMEOUT_S,
@@ -67,19 +68,14 @@ if TYPE_CHECKING:
         OpenRequestsResponse,
         ResultResponse,
     )
-    from planwave.shapes.graphs import CheckResponse, ForecastResponse
+    from planwave.shapes.graphs import CheckResponse, ForecastResponse, ForkPreviewResponse
     from planwave.shapes.imports import ImportResponse
-    from planwave.shapes.plans import (
-        PlanResponse,
-        PlansResponse,
-        RevisionDiffResponse,
-        RevisionResponse,
-        RevisionsResponse,
-    )
+    from planwave.shapes.plans import PlanResponse, PlansResponse
     from planwave.shapes.spend import SpendResponse
 
 
 class AsyncClient(
+    AsyncRevisionMethods,
     AsyncFlowMethods,
     AsyncExportMethods,
     AsyncTriggerMethods,
@@ -281,99 +277,6 @@ class AsyncClient(
         """Delete a plan; its executions are kept."""
         await self._send(requests.delete("api", "plans", plan_id, force=force or None))
 
-    async def edit_plan(
-        self,
-        plan_id: str,
-        operations: Sequence[Mapping[str, Any]],
-        *,
-        if_match: str,
-        author: Literal["person", "api"] = "api",
-        note: str = "",
-    ) -> PlanResponse:
-        """Apply operations to a plan, all or none; the result is a new revision.
-
-        Args:
-            plan_id: The plan.
-            operations: For example ``{"op": "update_node", "id": "a", "set": {"data": {…}}}``; see
-                docs/api.md.
-            if_match: The hash that the plan must have; ``*`` for any.
-            author: The author of the revision.
-            note: A note on the revision.
-
-        Raises:
-            PreconditionFailed: The plan has the hash ``error.current``; nothing was changed.
-            InvalidOperation: An operation cannot be applied; nothing was changed.
-        """
-        body = {"operations": list(operations), "author": author, "note": note}
-        return await self._send(
-            requests.patch("api", "plans", plan_id, body=body, if_match=if_match)
-        )
-
-    async def plan_revisions(
-        self, plan_id: str, *, cursor: str | None = None, limit: int | None = None
-    ) -> RevisionsResponse:
-        """Return one page of revisions, newest first: ``{"revisions": […], "next_cursor"}``."""
-        path = ("api", "plans", plan_id, "revisions")
-        return await self._send(requests.get(*path, cursor=cursor, limit=limit))
-
-    async def plan_revision(self, plan_id: str, revision: int) -> RevisionResponse:
-        """Return one revision of a plan, with its graph."""
-        return await self._send(requests.get("api", "plans", plan_id, "revisions", str(revision)))
-
-    async def diff_revisions(
-        self, plan_id: str, revision: int, to: int | None = None
-    ) -> RevisionDiffResponse:
-        """Return the differences between a revision and another one, by default the current one."""
-        path = ("api", "plans", plan_id, "revisions", str(revision), "diff")
-        return await self._send(requests.get(*path, to=to))
-
-    async def restore_revision(
-        self,
-        plan_id: str,
-        revision: int,
-        *,
-        if_match: str,
-        author: Literal["person", "api"] = "api",
-        note: str = "",
-        idempotency_key: str | None = None,
-    ) -> PlanResponse:
-        """Restore the title and graph of a revision of a plan, as a new revision.
-
-        Arguments and errors are those of ``edit_plan``.
-        """
-        path = ("api", "plans", plan_id, "revisions", str(revision), "restore")
-        body = {"author": author, "note": note}
-        return await self._send(
-            requests.post(*path, body=body, key=idempotency_key, if_match=if_match)
-        )
-
-    async def promote(
-        self,
-        execution_id: str,
-        *,
-        if_match: str | None = None,
-        author: Literal["person", "api"] = "api",
-        note: str = "",
-    ) -> PlanResponse:
-        """Make the graph of an execution, such as a fork, the newest revision of its plan; return the plan.
-
-        ``if_match`` is the hash the plan must have, ``*`` for any, None for that of the revision it was forked from.
-        """
-        body = {"author": author, "note": note}
-        path = ("api", "executions", execution_id, "promote")
-        return await self._send(requests.post(*path, body=body, if_match=if_match))
-
-    async def approve_revision(self, plan_id: str, revision: int, *, if_match: str) -> PlanResponse:
-        """Approve a revision of a plan, for all callers of the flow; return the plan.
-
-        Args:
-            plan_id: The plan.
-            revision: The number of the revision.
-            if_match: The hash of the revision, for which the approval holds; ``*`` for any.
-        """
-        path = ("api", "plans", plan_id, "revisions", str(revision), "approve")
-        return await self._send(requests.post(*path, if_match=if_match))
-
     async def validate(self, plan_id: str) -> CheckResponse:
         """Check a stored plan again: ``{"valid", "diagnostics"}``."""
         return await self._send(requests.post("api", "plans", plan_id, "validate"))
@@ -548,24 +451,39 @@ class AsyncClient(
         *,
         rerun: Sequence[str] = (),
         changes: Mapping[str, Any] | None = None,
+        graph: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         start: bool = True,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
-        """Create an execution of the same graph that reuses every result that is still valid.
+        """Create an execution of the same graph, or of a new one, that reuses every result that is still valid.
 
         Args:
             execution_id: An execution that has ended or is paused.
             rerun: Ids of nodes that run in any case, with their nested runs.
             changes: ``{node_id: {"description"?: text, "data"?: merge patch} | {"outputs": {handle:
                 value}}}``.
+            graph: ``{"nodes", "edges"}``, or a plan, to run in place of that of the original.
             options: As in ``execute``, without ``policies``; by default those of the original.
-            start: Queue the execution now; if False, call ``AsyncClient.start`` later.
+            start: Queue the execution now; if False, call ``Client.start`` later.
             idempotency_key: Repeating the call with the same key and arguments creates one
                 execution.
         """
-        call = requests.fork(execution_id, rerun, changes, options, start, idempotency_key)
-        return await self._send(call)
+        changed = requests.fork_changes(rerun, changes, graph, options)
+        return await self._send(requests.fork(execution_id, changed, start, idempotency_key))
+
+    async def preview_fork(
+        self,
+        execution_id: str,
+        *,
+        rerun: Sequence[str] = (),
+        changes: Mapping[str, Any] | None = None,
+        graph: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> ForkPreviewResponse:
+        """Return which nodes ``fork`` would reuse and which it would run; nothing is created."""
+        changed = requests.fork_changes(rerun, changes, graph, options)
+        return await self._send(requests.preview_fork(execution_id, changed))
 
     async def delete_execution(self, execution_id: str) -> None:
         """Delete an execution that has ended."""

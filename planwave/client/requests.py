@@ -163,17 +163,28 @@ def cancel(execution_id: str, cause: str | None, node: str | None) -> RequestSpe
     return post("api", "executions", execution_id, "cancel", body={"cause": cause, "node": node})
 
 
-def fork(
-    execution_id: str,
+def fork_changes(
     rerun: Sequence[str],
     changes: Mapping[str, Any] | None,
+    graph: Mapping[str, Any] | None,
     options: Mapping[str, Any] | None,
-    start: bool,
-    key: str | None,
+) -> dict[str, Any]:
+    """Return what a fork changes, as a body says it."""
+    return {"rerun": list(rerun), "changes": changes, "graph": graph, "options": options}
+
+
+def fork(
+    execution_id: str, changes: Mapping[str, Any], start: bool, key: str | None
 ) -> RequestSpec:
     """Return the request that forks an execution."""
-    body = {"rerun": list(rerun), "changes": changes, "options": options, "start": start}
-    return post("api", "executions", execution_id, "fork", body=body, key=key)
+    return post(
+        "api", "executions", execution_id, "fork", body={**changes, "start": start}, key=key
+    )
+
+
+def preview_fork(execution_id: str, changes: Mapping[str, Any]) -> RequestSpec:
+    """Return the request that says what a fork would reuse."""
+    return post("api", "executions", execution_id, "fork", "preview", body=changes)
 
 
 def _path(parts: tuple[str, ...]) -> str:

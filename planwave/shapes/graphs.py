@@ -151,3 +151,14 @@ class CheckResponse(TypedDict):
     their type. Without patterns: numbered and open ports are given by the handles there are."""
     forecast: ForecastResponse | None
     """Its forecast; null if it has errors other than those of providers."""
+
+
+class ForkPreviewResponse(TypedDict):
+    """The nodes of a fork by what it would do with them."""
+
+    reused: list[str]
+    """Their results are reused, or set by the fork; they cost nothing."""
+    runs: list[str]
+    """They run."""
+    undecided: list[str]
+    """They are reused if what comes before them gives the same as before; else they run or are left out."""

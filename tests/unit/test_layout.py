@@ -30,7 +30,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "cli/commands": "chat export flows mcp notifications spend stores tokens triggers",
     "cli/commands/executions": "explain labels",
     "cli/views": "imports trust",
-    "client": "async_methods sync_methods",
+    "client": "async_methods async_revisions sync_methods sync_revisions",
     "events": "graphs node_state request_text types",
     "events/chat_events": "blocks speech",
     "executor": "messages ports state stored_runs values",
@@ -84,7 +84,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/chats": (
         "chat_documents chat_service configurations message_tree node_memory replies reply_runs"
     ),
-    "service/executions": "carried execution_service input_sets plan_edits",
+    "service/executions": "carried execution_service input_sets option_limits plan_edits",
     "service/flows": "flow_queries flow_tools",
     "service/library": "arguments event_loops stores",
     "service/notifications": "documents messages notification_service",

@@ -99,6 +99,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
 EXEMPT: Final[Mapping[str, str]] = {
     "validatePlan": "it changes nothing",
     "checkGraph": "it changes nothing",
+    "previewFork": "it changes nothing",
     "exportGraph": "it changes nothing",
     "receiveWebhook": "the trigger writes a line for each execution that it starts",
     "/mcp": "each call of a tool that changes something writes a line",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planwave.graph.model import Json
     from planwave.graph.operations import Operation
     from planwave.graph.plan import Plan
-    from planwave.service.executions.fork import NodeChanges
+    from planwave.service.executions.fork import ForkChanges
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.plans.revisions import Editor
     from planwave.service.service import Service
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ExplainResponse,
         WaitsForResponse,
     )
+    from planwave.shapes.graphs import ForkPreviewResponse
     from planwave.shapes.plans import RevisionDiffResponse
     from planwave.storage.records import (
         ExecutionRecord,
@@ -429,8 +430,12 @@ class Backend(Queries, Protocol):
         """Start the failed part of an execution as a new one; return the id of the new one."""
         ...
 
-    async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
+    async def fork(self, execution_id: str, changes: ForkChanges) -> str:
         """Start a changed copy of an execution; return the id of the new one."""
+        ...
+
+    async def preview_fork(self, execution_id: str, changes: ForkChanges) -> ForkPreviewResponse:
+        """Return which nodes such a copy would reuse and which it would run; nothing starts."""
         ...
 
     async def delete_execution(self, execution_id: str) -> object:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from planwave.cli.backends.backend import PlanUpdate
 from planwave.cli.inputs import InputArgument, Source, resolve_inputs
 from planwave.errors import Conflict, GraphInvalid, NotFound
+from planwave.service.executions.parent_results import preview_json
 from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from planwave.graph.diagnostics import Diagnostic
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
-    from planwave.service.executions.fork import NodeChanges
+    from planwave.service.executions.fork import ForkChanges
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.service import Service
+    from planwave.shapes.graphs import ForkPreviewResponse
     from planwave.storage.records import ExecutionRecord
 
 
@@ -138,8 +140,10 @@ class LocalBackend:
         """See ``Backend.retry``."""
         return self._follow(await self.service.executions.retry(execution_id))
 
-    async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
+    async def fork(self, execution_id: str, changes: ForkChanges) -> str:
         """See ``Backend.fork``."""
-        return self._follow(
-            await self.service.executions.fork(execution_id, rerun=rerun, changes=changes or None)
-        )
+        return self._follow(await self.service.executions.fork(execution_id, **changes))
+
+    async def preview_fork(self, execution_id: str, changes: ForkChanges) -> ForkPreviewResponse:
+        """See ``Backend.preview_fork``."""
+        return preview_json(await self.service.executions.preview_fork(execution_id, **changes))

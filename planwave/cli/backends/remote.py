@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
-    from planwave.service.executions.fork import NodeChanges
+    from planwave.service.executions.fork import ForkChanges
     from planwave.service.service import Service
     from planwave.shapes.executions import (
         DifferenceResponse,
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         ExplainResponse,
         WaitsForResponse,
     )
+    from planwave.shapes.graphs import ForkPreviewResponse
 
 RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""
@@ -366,10 +367,14 @@ class RemoteBackend:
         """See ``Backend.retry``."""
         return str((await self._client.retry(execution_id))["execution_id"])
 
-    async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
+    async def fork(self, execution_id: str, changes: ForkChanges) -> str:
         """See ``Backend.fork``."""
-        created = await self._client.fork(execution_id, rerun=rerun, changes=changes or None)
+        created = await self._client.fork(execution_id, **_sent(changes))
         return str(created["execution_id"])
+
+    async def preview_fork(self, execution_id: str, changes: ForkChanges) -> ForkPreviewResponse:
+        """See ``Backend.preview_fork``."""
+        return await self._client.preview_fork(execution_id, **_sent(changes))
 
     async def delete_execution(self, execution_id: str) -> None:
         """See ``Backend.delete_execution``."""
@@ -425,3 +430,8 @@ class RemoteBackend:
 
 def _diagnostics(checked: Mapping[str, Any]) -> list[Diagnostic]:
     return [Diagnostic(**each) for each in checked["diagnostics"]]
+
+
+def _sent(changes: ForkChanges) -> dict[str, Any]:
+    """Return what a fork changes, as the client takes it; commands have no options of their own."""
+    return {name: changes.get(name) for name in ("rerun", "changes", "graph") if changes.get(name)}

@@ -7,10 +7,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
-from planwave.errors import Conflict, InputError, ShuttingDown
+from typing_extensions import Unpack
+
+from planwave.errors import Conflict, ShuttingDown
 from planwave.events import Event, ExecutionState
 from planwave.events.request_text import EDIT, field_of, is_plan_approval
 from planwave.executor.inputs import validate_inputs
@@ -23,8 +25,17 @@ from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answers import validate_answer
 from planwave.service.executions.commands import ExecutionCommands
-from planwave.service.executions.fork import ForkRequest, failed_nodes, fork_spec, require_owned
+from planwave.service.executions.fork import (
+    ForkChanges,
+    ForkRequest,
+    failed_nodes,
+    fork_spec,
+    new_graph_of,
+    require_owned,
+)
 from planwave.service.executions.labels import checked_changes
+from planwave.service.executions.option_limits import lowered_options, require_within
+from planwave.service.executions.parent_results import preview_reuse
 from planwave.service.executions.plan_edits import PlanEdits
 from planwave.service.executions.run_spec import (
     ReplacedExecution,
@@ -60,8 +71,7 @@ from planwave.storage.records import ExecutionLabels, ExecutionRecord, PlanRecor
 
 if TYPE_CHECKING:
     from planwave.events.types import ApprovalDocument
-    from planwave.service.executions.fork import NodeChanges
-    from planwave.settings import Limits
+    from planwave.executor.reuse.preview import ReusePreview
 
 _log = logging.getLogger(__name__)
 
@@ -83,18 +93,6 @@ Executable: TypeAlias = (
     str | PlanRef | PlanRecord | Plan | CheckedPlan | UnstoredPlan | FlowRef | Flow
 )
 """The id of a stored plan, a revision of one, a flow; or one that was read."""
-_LIMITS: Final = {
-    "max_parallel": "parallel_nodes",
-    "node_timeout_s": "node_timeout_s",
-    "run_timeout_s": "run_timeout_s",
-    "max_events": "events",
-    "max_result_bytes": "largest_result_bytes",
-    "max_event_bytes": "event_bytes",
-    "max_state_bytes": "run_state_bytes",
-    "max_steps": "steps",
-    "max_depth": "nested_depth",
-}
-"""Options that bound an execution, each with the limit of the service that it must keep to."""
 
 
 class CreatedExecution(NamedTuple):
@@ -271,13 +269,11 @@ class ExecutionService(ExecutionCommands):
         self,
         execution_id: str,
         *,
-        rerun: Sequence[str] = (),
-        changes: NodeChanges | None = None,
-        options: RunOptions | None = None,
         start: bool = True,
         new_id: str | None = None,
+        **changes: Unpack[ForkChanges],
     ) -> ExecutionRecord:
-        """Create an execution of the same graph that reuses every result that is still valid.
+        """Create an execution of the same graph, or of a new one, that reuses every result that is still valid.
 
         A node's result is reused if nothing it depends on changed: type, data, inputs,
         links, and the goal if it is read (``executor/reuse/result_key.py``); so are results inside
@@ -285,14 +281,10 @@ class ExecutionService(ExecutionCommands):
 
         Args:
             execution_id: One that has ended or is paused.
-            rerun: Ids of nodes that run in any case, with all that runs inside them.
-            changes: ``{node_id: {"description"?: text, "data"?: merge patch} | {"outputs": {handle:
-                value}}}``.
-            options: How to run; those of the execution before by default. The limits of the service
-                apply in any case, as they are now.
             start: Queue it; else it is made only.
             new_id: The id of the fork, chosen by a caller that may repeat the request; if it
                 exists already, it is returned.
+            changes: What is to be different.
 
         Raises:
             NotFound: There is none of that id.
@@ -301,8 +293,23 @@ class ExecutionService(ExecutionCommands):
             InputError, UnavailableProvider, UnknownProvider, UnknownModel, QueueFull, ShuttingDown:
                 Nothing was created.
         """
-        request = ForkRequest(rerun, changes, options)
+        request = await self._fork_request(**changes)
         return await self._fork(execution_id, request, start, new_id)
+
+    async def preview_fork(self, execution_id: str, **changes: Unpack[ForkChanges]) -> ReusePreview:
+        """Return which nodes a fork would reuse and which it would run; nothing is created.
+
+        Arguments and errors are those of ``fork``.
+        """
+        request = await self._fork_request(**changes)
+        spec, program = await self._spec_of_fork(execution_id, request)
+        return await preview_reuse(self._dependencies, rendered_spec(spec, program)[0], program)
+
+    async def _fork_request(self, **changes: Unpack[ForkChanges]) -> ForkRequest:
+        graph = changes.get("graph")
+        new = None if graph is None else new_graph_of(await self._plans.parse_and_check(graph))
+        rerun, nodes = changes.get("rerun", ()), changes.get("changes")
+        return ForkRequest(rerun, nodes, changes.get("options"), new=new)
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> ExecutionRecord:
         """Answer a request, once; the answer is durable when this returns.
@@ -349,6 +356,12 @@ class ExecutionService(ExecutionCommands):
     async def _create_fork(
         self, execution_id: str, request: ForkRequest, new_id: str | None, *, queued: bool = False
     ) -> CreatedExecution:
+        spec, program = await self._spec_of_fork(execution_id, request)
+        return await self._persist(spec, program, new_id, queued=queued)
+
+    async def _spec_of_fork(
+        self, execution_id: str, request: ForkRequest
+    ) -> tuple[RunSpec, Program]:
         state = await self.live_executions.state(execution_id)
         self._require_owned(state)
         created = await self._store.events(execution_id, limit=1)
@@ -362,15 +375,20 @@ class ExecutionService(ExecutionCommands):
             limits=limits,
             require_approval=dependencies.require_approval,
         )
-        await require_stored_plan(dependencies, spec.graph, spec.written_by, spec.plan_id)
+        flow_ids = await flows_of_caller(self._store, before.flows)
+        plan_id = spec.plan_id
+        if request.new is not None:
+            plan_id = spec.plan_id if before.written_by else request.new.plan_id
+            await self._require_flows(spec.graph, flow_ids)
+        await require_stored_plan(dependencies, spec.graph, spec.written_by, plan_id)
         if request.options is not None:
-            _require_within(request.options, limits)
-        spec = replace(
-            spec,
-            options=_lowered(spec.options, limits),
-            flows=await flows_of_caller(self._store, before.flows),
-        )
-        return await self._persist(spec, program, new_id, queued=queued)
+            require_within(request.options, limits)
+        return replace(spec, options=lowered_options(spec.options, limits), flows=flow_ids), program
+
+    async def _require_flows(self, graph: Graph, flow_ids: Sequence[str] | None) -> None:
+        """Refuse a graph with a flow that there is not, or that its caller may not run."""
+        lookup = self._flows if flow_ids is None else FlowsOfToken(self._store, flow_ids)
+        raise_for_run(await unknown_flows(graph, self._dependencies.catalogue, lookup))
 
     async def _create(
         self,
@@ -396,15 +414,14 @@ class ExecutionService(ExecutionCommands):
         graph = apply_policies(plan.graph, policies, limits)
         raise_for_run(self._diagnostics_of(graph, resolved.report))
         await require_stored_plan(dependencies, graph, author, plan_id)
-        lookup = self._flows if flow_ids is None else FlowsOfToken(self._store, flow_ids)
-        raise_for_run(await unknown_flows(graph, dependencies.catalogue, lookup))
+        await self._require_flows(graph, flow_ids)
         run_options = options or RunOptions()
-        _require_within(run_options, limits)
+        require_within(run_options, limits)
         program = Program(graph, dependencies.catalogue)
         spec = RunSpec(
             graph=graph,
             inputs=validate_inputs(program, inputs),
-            options=_lowered(run_options, limits),
+            options=lowered_options(run_options, limits),
             goal=plan.user_prompt,
             title=plan.title,
             plan_id=plan.plan_id or None,
@@ -539,37 +556,3 @@ class ExecutionService(ExecutionCommands):
             await self.cancel(execution_id, cause)
         except Exception as error:  # noqa: BLE001 - a task boundary: no caller is left
             _log.warning("execution %s was abandoned: %s", execution_id, error)
-
-
-def _lowered(options: RunOptions, limits: Limits) -> RunOptions:
-    """Return options with every bound set, none of them above the service's limit."""
-    bounds = {
-        option: most if (bound := getattr(options, option)) is None else min(bound, most)
-        for option, name in _LIMITS.items()
-        for most in (getattr(limits, name),)
-    }
-    return replace(options, **bounds, budget=_complete_budget(options, limits))
-
-
-def _complete_budget(options: RunOptions, limits: Limits) -> dict[str, float | None]:
-    """Return the budget of the options, with the service's where they have no amount of that name."""
-    usual = {"usd": limits.budget_usd, "tokens": limits.budget_tokens}
-    return {**usual, **(options.budget or {})}
-
-
-def _require_within(options: RunOptions, limits: Limits) -> None:
-    """Raise if an option is above the limit of the service.
-
-    Raises:
-        InputError: ``invalid-option``.
-    """
-    for option, name in _LIMITS.items():
-        value, most = getattr(options, option), getattr(limits, name)
-        if value is not None and value > most:
-            error = InputError(
-                f"the option {option} is {value}, at most {most} is allowed (limit {name})",
-                code="invalid-option",
-                hint=f"ask for less, or raise the limit {name}",
-            )
-            error.limit = name
-            raise error

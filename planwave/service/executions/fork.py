@@ -6,9 +6,11 @@ Pure: which results are reused is found by the run of the fork, by their keys (s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+
+from typing_extensions import TypedDict
 
 from planwave.errors import Conflict, InputError, InvalidChanges
 from planwave.events import ENDED_NODE, ExecutionState
@@ -20,7 +22,7 @@ from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.editing.merge_patch import apply_merge_patch
 from planwave.graph.json_values import JsonLimits, checked_copy, json_findings, pointer_of_name
-from planwave.graph.model import Graph, Json, Node
+from planwave.graph.model import FLOW, Graph, Json, Node
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.suggestions import closest_match
@@ -30,6 +32,9 @@ from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.policies import json_limits
 from planwave.settings import Limits
 from planwave.storage.records import is_interrupted
+
+if TYPE_CHECKING:
+    from planwave.service.plans.documents import CheckedPlan
 
 NodeChanges = Mapping[str, Mapping[str, Json]]
 """``{node_id: {"description"?: text, "data"?: merge patch} | {"outputs": {handle: value}}}``."""
@@ -52,6 +57,53 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 """The ends of a node that a retry runs again."""
 
 
+class ForkChanges(TypedDict, total=False):
+    """What a caller wants to be different in a fork; nothing by default."""
+
+    rerun: Sequence[str]
+    """Ids of nodes that run in any case, with all that runs inside them."""
+    changes: NodeChanges | None
+    """New tasks, data or results of nodes."""
+    graph: Mapping[str, Json] | None
+    """The graph to run, or a plan with it, which the other changes are of; None for that of the execution.
+    Nodes are the same by their ids."""
+    options: RunOptions | None
+    """How to run; None for as before. The limits of the service apply in any case, as they are now."""
+
+
+class NewGraph(NamedTuple):
+    """The graph that a fork runs in place of that of its parent, read and without errors.
+
+    Attributes:
+        graph: The graph.
+        goal: The goal of the plan that it is from; "" for that of the parent.
+        title: The title of that plan; "" for that of the parent.
+        written_by: ``model`` if a model wrote that plan.
+        plan_id: The id of that plan, where it is stored and the graph is its newest revision.
+        revision: The number of that revision.
+    """
+
+    graph: Graph
+    goal: str = ""
+    title: str = ""
+    written_by: Literal["model"] | None = None
+    plan_id: str | None = None
+    revision: int | None = None
+
+
+def new_graph_of(checked: CheckedPlan) -> NewGraph:
+    """Return the graph of a plan that was read just now."""
+    plan, envelope = checked.plan, checked.report.envelope
+    goal, title = (
+        text if isinstance(text := envelope.get(name), str) else ""
+        for name in ("user_prompt", "title")
+    )
+    if plan.plan_id != envelope.get("plan_id"):  # it is not stored, or has been changed
+        return NewGraph(plan.graph, goal.strip(), title.strip())
+    named = plan.author, plan.plan_id, plan.revision
+    return NewGraph(plan.graph, goal.strip(), title.strip(), *named)
+
+
 class ForkRequest(NamedTuple):
     """The request for a fork of an execution.
 
@@ -62,20 +114,24 @@ class ForkRequest(NamedTuple):
         options: How to run; None for as before.
         is_retry: The nodes of ``rerun`` keep the valid results of their nested runs; otherwise
             they start from the beginning.
+        new: The graph to run, which the other changes are of; None for that of the execution.
     """
 
     rerun: Sequence[str] = ()
     changes: NodeChanges | None = None
     options: RunOptions | None = None
     is_retry: bool = False
+    new: NewGraph | None = None
 
 
 class Fork(NamedTuple):
     """What a fork runs.
 
     Attributes:
-        graph: The graph of the execution before it, with the changed nodes; to be checked.
-        inputs: The inputs of the execution before it, with the outputs changed of those nodes.
+        graph: The graph of the execution before it, or the new one, with the changed nodes; to be
+            checked.
+        inputs: The inputs of the execution before it, with the outputs changed of those nodes; without
+            those that the new graph has no place for.
         preset: ``{node_id: {handle: value}}``: other nodes that are settled with changed outputs.
             Not inputs: these would say where the graph is entered.
         rerun: Ids of nodes that run again even if their results could be reused.
@@ -161,22 +217,41 @@ def build_fork(
     require_settled(parent)
     rerun = request.rerun
     changes: NodeChanges = {} if request.changes is None else request.changes
-    reading = _ChangeReader(parent, parent_graph, json_limits(limits))
+    inputs: dict[str, dict[str, Json]] = dict(parent.inputs or {})
+    base = parent_graph
+    if request.new is not None:
+        base = request.new.graph
+        inputs = {e: inputs[e] for e in inputs if _is_still_input(e, parent_graph, base)}
+    reading = _ChangeReader(parent, base, inputs.keys(), json_limits(limits))
     errors = [error for n, each in enumerate(rerun) for error in reading.rerun_errors(n, each)]
     errors += json_findings(changes, CHANGES, json_limits(limits)) or [
         error for node_id, change in changes.items() for error in reading.add(node_id, change)
     ]
     if errors:
         raise InvalidChanges(errors)
-    inputs: dict[str, dict[str, Json]] = dict(parent.inputs or {})
     inputs |= {each: values for each, values in reading.preset.items() if each in inputs}
     preset = {each: values for each, values in reading.preset.items() if each not in inputs}
     if request.is_retry:  # results that the parent was to set, and perhaps did not reach
         lineage = cast("Mapping[str, Any]", parent.parent or {})
         preset = {**lineage.get("given", {}), **preset}
-    nodes = tuple(reading.changed.get(node.id, node) for node in parent_graph.nodes)
-    graph = Graph(nodes, parent_graph.edges) if reading.changed else parent_graph
+    nodes = tuple(reading.changed.get(node.id, node) for node in base.nodes)
+    graph = Graph(nodes, base.edges) if reading.changed else base
     return Fork(graph, inputs, preset, tuple(dict.fromkeys(rerun)))
+
+
+def _is_still_input(node_id: str, before: Graph, after: Graph) -> bool:
+    """Return whether the inputs of an execution for a node mean the same in a new graph.
+
+    A node of another type is another node; one that was an entry, and that edges lead into now, runs.
+    """
+    node = after.by_id.get(node_id)
+    if node is None or node.type != before.by_id[node_id].type:
+        return False
+    return _has_sources(node_id, before) or not _has_sources(node_id, after)
+
+
+def _has_sources(node_id: str, graph: Graph) -> bool:
+    return any(edge.channel == FLOW for edge in graph.incoming.get(node_id, ()))
 
 
 def fork_spec(
@@ -204,7 +279,8 @@ def fork_spec(
         InputError: ``unknown-node-type``; the inputs do not fit it any more.
     """
     fork = build_fork(parent, before.graph, request, limits=limits)
-    require_known_types(before.graph, catalogue)
+    if request.new is None:
+        require_known_types(before.graph, catalogue)
     raise_for_run(check(fork.graph, catalogue, limits))
     program = Program(fork.graph, catalogue)
     given, preset = _declared(program, fork)
@@ -228,7 +304,25 @@ def fork_spec(
     if fork.graph is not before.graph or before.plan_hash is None:
         # A changed graph is not the flow, so that access tokens do not see it.
         spec = replace(spec, plan_hash=new_hash, revision=None, flow=None)
+    if request.new is not None:
+        spec = _with_plan_of(spec, request.new)
     return spec, program
+
+
+def _with_plan_of(spec: RunSpec, new: NewGraph) -> RunSpec:
+    """Return what a fork of a new graph is to run, with what that graph says of its plan.
+
+    The policies of the request before were for the graph before: the new one says its own.
+    """
+    is_revision = new.plan_id is not None and new.plan_id == spec.plan_id
+    return replace(
+        spec,
+        goal=new.goal or spec.goal,
+        title=new.title or spec.title,
+        revision=new.revision if is_revision else None,
+        written_by=spec.written_by or new.written_by,
+        policies=None,
+    )
 
 
 def _declared(program: Program, fork: Fork) -> tuple[ByNode, ByNode]:
@@ -332,8 +426,11 @@ class _ChangeReader:
         preset: Outputs nodes are settled with.
     """
 
-    def __init__(self, parent: ExecutionState, graph: Graph, room: JsonLimits) -> None:
+    def __init__(
+        self, parent: ExecutionState, graph: Graph, inputs: Collection[str], room: JsonLimits
+    ) -> None:
         self._parent, self._graph, self._room = parent, graph, room
+        self._inputs = inputs
         self.changed: dict[str, Node] = {}
         self.preset: dict[str, dict[str, Json]] = {}
 
@@ -373,7 +470,7 @@ class _ChangeReader:
         return self._never_run_errors(node.id, pointer, "settled")
 
     def _add_fields(self, node: Node, pointer: str, **fields: Any) -> list[Diagnostic]:
-        if node.id in (self._parent.inputs or {}):
+        if node.id in self._inputs:
             message = f"node {node.id!r} is settled by the inputs, so {_READ[next(iter(fields))]}"
             hint = "change its outputs instead"
             return [Diagnostic("invalid-field", "error", message, pointer, node.id, hint=hint)]

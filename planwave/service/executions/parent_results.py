@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from weakref import WeakValueDictionary
 
 from planwave.errors import PlanwaveError, StoreError
@@ -12,14 +12,20 @@ from planwave.executor.driver.execution import Execution
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.program import Program
 from planwave.executor.reuse.parent_runs import ParentHistory
+from planwave.executor.reuse.preview import ReusePreview, preview_of
 from planwave.executor.reuse.reuse import ContinuedAttempt, ParentExecution, Reuse
 from planwave.graph.json_values import size_of
 from planwave.graph.protocols import NodeTypes
+from planwave.ids import new_id
+from planwave.nodes.services import with_flows
 from planwave.providers.protocols import CONTINUES, NO_ATTEMPT, CallKey, Recorder
 from planwave.providers.recordings import FAILURE, KIND, USAGE_UNREPORTED
 from planwave.service.executions.run_spec import RunSpec, run_spec_from_events
 from planwave.service.streaming.stored_execution import ExecutionReader
 from planwave.settings import Limits
+
+if TYPE_CHECKING:
+    from planwave.shapes.graphs import ForkPreviewResponse
 
 _ID: Final = "execution_id"
 _RETRY: Final = "retry"
@@ -76,6 +82,33 @@ async def load_reuse(
     if dependencies.parent_calls is not None:
         dependencies.parent_calls.share(execution_id, reuse)
     return reuse
+
+
+async def preview_reuse(
+    dependencies: ReuseDependencies, spec: RunSpec, program: Program
+) -> ReusePreview:
+    """Return which nodes of a fork would reuse results, without running any of it.
+
+    Args:
+        dependencies: Where parents are read.
+        spec: What the fork is to run, with the goal for its inputs.
+        program: Its graph bound to its node types.
+
+    Raises:
+        StoreError: The parent cannot be read now.
+    """
+    execution_id = new_id()  # of nothing that is stored
+    reuse = await load_reuse(dependencies, execution_id, spec.parent)
+    variables = {"goal": spec.goal, "trigger": spec.trigger}
+    services = with_flows(dependencies.node_services(spec.goal), spec.flows)
+    host = NodeHost(execution_id, variables, services, None, None, dependencies.renderer)
+    return await preview_of(program, host, spec.options, spec.inputs, reuse)
+
+
+def preview_json(preview: ReusePreview) -> ForkPreviewResponse:
+    """Return a preview in the JSON form of the API."""
+    lists = (list(each) for each in preview)
+    return cast("ForkPreviewResponse", dict(zip(preview._fields, lists, strict=True)))
 
 
 async def _load_ancestors(

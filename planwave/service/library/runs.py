@@ -36,12 +36,7 @@ from planwave.service.executions.command_rules import (
     Resume,
     told_by_rule,
 )
-from planwave.service.executions.fork import (
-    ForkRequest,
-    NodeChanges,
-    changes_of_fields,
-    failed_nodes,
-)
+from planwave.service.executions.fork import ForkRequest, NodeChanges, failed_nodes
 from planwave.service.executions.plan_approval import approval_request
 from planwave.service.executions.session import ExecutionSession, is_driven_here
 from planwave.service.library.arguments import (
@@ -58,9 +53,15 @@ from planwave.service.library.environment import (
     observe_run,
 )
 from planwave.service.library.event_loops import require_no_loop, run_now, running_loop
-from planwave.service.library.graphs import uses_services
+from planwave.service.library.graphs import GraphSource, build_graph, uses_services
 from planwave.service.library.results import RunResult, stored_outputs
-from planwave.service.library.sources import LoadedRun, RunJournal, create_fork, first_graph
+from planwave.service.library.sources import (
+    LoadedRun,
+    RunJournal,
+    create_fork,
+    first_graph,
+    fork_request,
+)
 from planwave.service.library.stores import RunStore, is_owned_elsewhere, open_store
 from planwave.source_locations import cause_of, hides_inner_frames, shortened
 from planwave.storage.records import is_interrupted
@@ -236,6 +237,7 @@ class Run:
         set: Mapping[str, Json] | None = None,
         changes: NodeChanges | None = None,
         rerun: Sequence[str] = (),
+        graph: GraphSource | None = None,
     ) -> Run:
         """Return a new run of the changed graph that reuses every result that is still valid.
 
@@ -244,19 +246,16 @@ class Run:
                 the node's task.
             changes: ``{node_id: {"description"?, "data"?: merge patch} | {"outputs": {…}}}``.
             rerun: Ids of nodes that run in any case, with all nested runs.
+            graph: The graph to run in place of this run's; nodes are the same by their ids.
 
         Raises:
             GraphInvalid, InputError, Conflict: When it is awaited: the changes are invalid, or this
-                run has not ended and is not paused.
+                run has not ended and is not paused. At once: ``graph`` has errors.
             TypeError: An argument is of another type.
         """
         check_fork_arguments(set, changes, rerun)
-
-        def request(state: ExecutionState) -> ForkRequest:
-            ids = [node["id"] for node in (state.graph or {}).get("nodes", ())]
-            return ForkRequest(rerun, changes_of_fields(changes or {}, set or {}, ids))
-
-        return self._fork(request)
+        new = None if graph is None else build_graph(graph, self.environment.catalogue)
+        return self._fork(partial(fork_request, set or {}, changes or {}, rerun, new))
 
     def _fork(self, request: Callable[[ExecutionState], ForkRequest]) -> Run:
         async def load(store: RunStore) -> LoadedRun:

@@ -19,7 +19,14 @@ from planwave.ids import find_id, new_id
 from planwave.json_types import written_plainly
 from planwave.nodes.authoring.signatures import require_choice
 from planwave.principals import LIBRARY
-from planwave.service.executions.fork import ForkRequest, fork_spec, require_owned
+from planwave.service.executions.fork import (
+    ForkRequest,
+    NewGraph,
+    NodeChanges,
+    changes_of_fields,
+    fork_spec,
+    require_owned,
+)
 from planwave.service.executions.run_spec import (
     RunSpec,
     new_execution,
@@ -278,6 +285,22 @@ async def _records(
         if limit is not None:
             return
         before = page[-1].execution_id
+
+
+def fork_request(
+    fields: Mapping[str, Json],
+    changes: NodeChanges,
+    rerun: Sequence[str],
+    new: BuiltGraph | None,
+    state: ExecutionState,
+) -> ForkRequest:
+    """Return what a fork of an execution changes; arguments are those of ``Run.fork``."""
+    if new is None:
+        ids = [node["id"] for node in (state.graph or {}).get("nodes", ())]
+        return ForkRequest(rerun, changes_of_fields(changes, fields, ids))
+    node_changes = changes_of_fields(changes, fields, list(new.graph.by_id))
+    graph = NewGraph(new.graph, new.goal, new.title, new.written_by)
+    return ForkRequest(rerun, node_changes, new=graph)
 
 
 async def create_fork(

@@ -167,7 +167,7 @@ EXPECTED: dict[str, str] = {
         POST /api/executions/{execution_id}/pause,
         POST /api/executions/{execution_id}/resume, GET /api/requests,
         POST /api/executions/{execution_id}/requests/{request_id}, POST /api/executions/{execution_id}/retry,
-        POST /api/executions/{execution_id}/fork, POST /api/executions/{execution_id}/promote, GET /api/executions/{execution_id}/diff/{other_id},
+        POST /api/executions/{execution_id}/fork, POST /api/executions/{execution_id}/fork/preview, POST /api/executions/{execution_id}/promote, GET /api/executions/{execution_id}/diff/{other_id},
         POST /api/flows, GET /api/flows, PUT /api/flows/{plan_id}, PATCH /api/flows/{plan_id},
         DELETE /api/flows/{plan_id}, DELETE /api/flows/{plan_id}/name, GET /api/flows/{plan_id}/publication,
         PUT /api/flows/{plan_id}/publication, GET /api/flows/{plan_id}/input-sets,

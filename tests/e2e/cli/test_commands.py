@@ -143,6 +143,32 @@ def test_fork_warns_of_new_prompt_that_leaves_out_its_inputs(llm: FakeLLMServer)
     assert (done.exit_code, "warning" in done.stderr) == (0, False)
 
 
+def test_fork_with_a_plan_pays_only_for_the_new_step(llm: FakeLLMServer) -> None:
+    assert invoke("run", "Compare two ways").exit_code == 0
+    plan = json.loads(invoke("show", "last", "--json").stdout)["graph"]
+    plan["nodes"].append(
+        {"id": "sum", "type": "text", "name": "Sum", "data": {"text": "Sum: {{ input }}"}}
+    )
+    flow = {"channel": "flow"}
+    plan["edges"].append({"id": "more", "source": "join", "target": "sum", "data": flow})
+    calls = len(llm.requests)
+    done = invoke("fork", "last", "--plan", written("new.json", plan), "--dry-run")
+    assert (done.exit_code, done.stdout.splitlines()) == (
+        0,
+        ["3 steps would be reused, at no cost: left, right, join", "1 step would run: sum"],
+    )
+    done = invoke("fork", "last", "--plan", "new.json", "--dry-run", "--json")
+    preview = {"reused": ["left", "right", "join"], "runs": ["sum"], "undecided": []}
+    assert json.loads(done.stdout) == preview
+    done = invoke("fork", "last", "--plan", "new.json")
+    assert done.exit_code == 0, done.output
+    assert "Sum: " in done.stdout
+    assert len(llm.requests) == calls
+    for wrong, code in (("[]", 3), ("flowchart TD\n  a --> b", 3)):
+        Path("wrong.json").write_text(wrong, "utf-8")
+        assert invoke("fork", "last", "--plan", "wrong.json").exit_code == code
+
+
 def test_graph_runs_without_provider_and_takes_input() -> None:
     done = invoke("exec", written("g.json", TEXT_GRAPH), "--input", "hello")
     assert done.exit_code == 0, done.output

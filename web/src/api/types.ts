@@ -2391,8 +2391,10 @@ export type RunOptionsModel = {
   budget?: BudgetModel | null;
 };
 
-/** Changes to the execution; without a body there are none. */
+/** Changes to the execution, and whether the new one is started; without a body there are none. */
 export type ForkExecutionRequest = {
+  /** A graph, or a plan with it, to run in place of that of the execution; the other changes are of it. Nodes are the same by their ids. */
+  graph?: GraphDocument | null;
   /** Ids of nodes that run again in any case. */
   rerun?: string[];
   /** By node id, `{description?, data?}`: the node's new task, and a merge patch (RFC 7396) for its data; or `{outputs: {handle: value}}`: its outputs, without running it. */

@@ -14,19 +14,23 @@ from planwave.cli.commands.executions.control import exit_with
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import show_diagnostics
 from planwave.cli.follow_run import follow_run
-from planwave.cli.formatting import json_object, truncate
-from planwave.cli.inputs import read_json_file
+from planwave.cli.formatting import counted, json_object, truncate
+from planwave.cli.inputs import read_json_file, read_source
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt
 from planwave.errors import Conflict, GraphInvalid, InputError
+from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.reading.document_text import parse_document_text
 from planwave.service.executions.fork import changes_of_fields
+from planwave.service.plans.documents import foreign_finding
+from planwave.validation import json_type
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.graph.model import Json
-    from planwave.service.executions.fork import NodeChanges
+    from planwave.service.executions.fork import ForkChanges, NodeChanges
+    from planwave.shapes.graphs import ForkPreviewResponse
 
 _SHOWN = 60
 
@@ -86,6 +90,21 @@ def fork(
             help="JSON or YAML {node: {description: text, data: {…}} | {outputs: {handle: value}}}; - is stdin.",
         ),
     ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="Run the graph of this file in place of that of the execution: steps are the same by "
+            "their ids; - is stdin.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Only say which steps would be reused, and which would run."
+        ),
+    ] = False,
 ) -> None:
     """Run an execution again with changes, as a new execution.
 
@@ -99,17 +118,69 @@ def fork(
     * `planwave fork 09a2fd --set compare.model=gpt-4o --set research.temperature=0.2`
     * `planwave fork last --set compare.userPrompt="Compare in one sentence: {{ input }}"`
     * `planwave fork last --changes changes.json`
+    * `planwave fork last --plan plan.json --dry-run`
     """
     from_file = {} if changes is None else _read_changes(changes)
+    graph = None if plan is None else _read_graph(plan)
+
+    async def changed(backend: Backend, execution_id: str) -> ForkChanges:
+        document = graph
+        if document is None and settings:
+            execution = await backend.executions.document(execution_id)
+            document = json_object(execution.get("graph"))
+        ids = _node_ids(document or {})
+        node_changes = changes_of_fields(from_file, parse_settings(settings or ()), ids)
+        return {"rerun": rerun or (), "changes": node_changes or None, "graph": graph}
 
     async def start(backend: Backend, execution_id: str) -> str:
-        ids = _node_ids(await backend.executions.document(execution_id)) if settings else ()
-        node_changes = changes_of_fields(from_file, parse_settings(settings or ()), ids)
-        new_id = await backend.fork(execution_id, rerun or (), node_changes)
-        await _warn_of_changes(ctx, backend, new_id, node_changes)
+        fork_changes = await changed(backend, execution_id)
+        new_id = await backend.fork(execution_id, fork_changes)
+        await _warn_of_changes(ctx, backend, new_id, fork_changes.get("changes") or {})
         return new_id
 
-    exit_with(asyncio.run(_follow_new(ctx, name, "a fork", start)))
+    async def preview() -> None:
+        async with ctx.backend(ctx.settings()) as backend:
+            execution_id = await find_execution(backend, name)
+            fork_changes = await changed(backend, execution_id)
+            _show_preview(ctx, await backend.preview_fork(execution_id, fork_changes))
+
+    if dry_run:
+        asyncio.run(preview())
+    else:
+        exit_with(asyncio.run(_follow_new(ctx, name, "a fork", start)))
+
+
+def _show_preview(ctx: CommandContext, preview: ForkPreviewResponse) -> None:
+    console = ctx.console()
+    if console.json:
+        console.result(preview)
+        return
+    said = {
+        "reused": "would be reused, at no cost",
+        "runs": "would run",
+        "undecided": "would be reused if what comes before gives the same, else run or be left out",
+    }
+    for kind, ids in preview.items():
+        steps = cast("Sequence[str]", ids)
+        names = f": {', '.join(steps)}" if steps else ""
+        if steps or kind != "undecided":
+            console.text(f"{counted(len(steps), 'step')} {said[kind]}{names}")
+
+
+def _read_graph(file: str) -> dict[str, Json]:
+    """Read a graph or a plan, unchecked: whoever runs it says what is wrong.
+
+    Raises:
+        GraphInvalid: It is no document, or one of another program.
+    """
+    source = read_source(file)
+    if (foreign := foreign_finding(source.content)) is not None:
+        raise GraphInvalid([foreign])
+    document = parse_document_text(source.content)
+    if not isinstance(document, dict):
+        message = f"a graph must be an object, got {json_type(document)}"
+        raise GraphInvalid([Diagnostic("invalid-field", "error", message)])
+    return cast("dict[str, Json]", document)
 
 
 async def _warn_of_changes(
@@ -181,5 +252,9 @@ def _read_changes(file: str) -> dict[str, dict[str, Json]]:
     )
 
 
-def _node_ids(document: Mapping[str, Any]) -> Sequence[str]:
-    return [str(node["id"]) for node in json_object(document.get("graph")).get("nodes") or ()]
+def _node_ids(graph: Mapping[str, Any]) -> Sequence[str]:
+    """Return the ids of the nodes of a graph, as far as it can be read."""
+    listed = graph.get("nodes")
+    nodes = cast("list[Any]", listed) if isinstance(listed, list) else []
+    each = (json_object(node).get("id") for node in nodes)
+    return [node_id for node_id in each if isinstance(node_id, str)]

@@ -80,9 +80,30 @@ async def test_fork_applies_changes_and_starts_unless_told_not_to() -> None:
         assert (await calls.post_json(f"{path}/fork", status=202))["execution_id"]
 
 
+async def test_fork_runs_a_new_graph_and_its_preview_makes_nothing() -> None:
+    c = {"id": "c", "type": "text", "name": "C", "data": {"text": "C {{ input }}"}}
+    whole = CHAIN.to_document()
+    edge = {"source": "b", "target": "c", "data": {"channel": "flow"}}
+    graph = {"nodes": [*whole["nodes"], c], "edges": [*whole["edges"], edge]}
+    async with in_process_client(dependencies(CHAIN)) as calls:
+        path = await run_to_end(calls)
+        preview = await calls.post_json(f"{path}/fork/preview", {"graph": graph})
+        assert preview == {"reused": ["a", "b"], "runs": ["c"], "undecided": []}
+        assert (await calls.post_json(f"{path}/fork/preview"))["reused"] == ["a", "b"]
+        assert len((await calls.get_json("/api/executions"))["executions"]) == 1
+        made = await calls.post_json(f"{path}/fork", {"graph": graph}, 202)
+        last = (await results(calls, made))["c"]
+        assert last.startswith("C b")
+
+
+LOOSE = {"nodes": [{"id": "a", "type": "text", "data": {"text": 5}}], "edges": []}
+
+
 @pytest.mark.parametrize(
     ("body", "code", "pointer"),
     [
+        ({"graph": LOOSE}, "invalid-data", "/graph/nodes/0/data/text"),
+        ({"graph": {"nodes": [], "edges": []}, "rerun": ["a"]}, "empty-graph", "/graph/nodes"),
         ({"rerun": ["a", "zz"]}, "unknown-node", "/rerun/1"),
         ({"changes": {"zz": {"data": {}}}}, "unknown-node", "/changes/zz"),
         ({"changes": {"b": {}}}, "invalid-field", "/changes/b"),

@@ -134,8 +134,10 @@ async def test_commands_become_requests() -> None:
         await backend.executions.cancel("x")
         await backend.executions.cancel("x", "enough", node="a")
         assert await backend.retry("x") == "new"
-        assert await backend.fork("x", ["a"], {}) == "new"
-        assert await backend.fork("x", (), {"a": {"data": {}}}) == "new"
+        assert await backend.fork("x", {"rerun": ["a"]}) == "new"
+        changes = {"a": {"data": {}}}
+        assert await backend.fork("x", {"rerun": (), "changes": changes, "graph": None}) == "new"
+        await backend.preview_fork("x", {"graph": {"nodes": []}})
     assert requested[1:] == [
         ("/api/executions/x/requests/r7", {"decision": "ok"}),
         ("/api/executions/x/pause", None),
@@ -144,7 +146,8 @@ async def test_commands_become_requests() -> None:
         ("/api/executions/x/cancel", {"cause": "enough", "node": "a"}),
         ("/api/executions/x/retry", {"start": True}),
         ("/api/executions/x/fork", {"rerun": ["a"], "start": True}),
-        ("/api/executions/x/fork", {"rerun": [], "changes": {"a": {"data": {}}}, "start": True}),
+        ("/api/executions/x/fork", {"rerun": [], "changes": changes, "start": True}),
+        ("/api/executions/x/fork/preview", {"rerun": [], "graph": {"nodes": []}}),
     ]
 
 

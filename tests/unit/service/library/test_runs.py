@@ -322,6 +322,25 @@ def test_a_fork_runs_only_what_changed(registry: planwave.Registry) -> None:
         first.run.fork(set={"zz.text": "x"}).wait()
 
 
+def test_a_fork_of_a_new_graph_runs_only_what_is_new(registry: planwave.Registry) -> None:
+    calls: list[str] = []
+
+    @node("count", registry=registry)
+    async def count(input: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        calls.append(input)
+        return input.upper()
+
+    spec = chain(START, {"id": "c", "type": "count"})
+    text = {"id": "t", "type": "text", "data": {"text": "{{ input }}?"}}
+    first = planwave.run_sync(spec, "hi", registry=registry)
+    longer = chain(START, {"id": "c", "type": "count"}, text)
+    assert first.run.fork(graph=longer).wait().text == "HI?"
+    assert first.run.fork(graph=longer, set={"t.text": "{{ input }}."}).wait().text == "HI."
+    assert calls == ["hi"]
+    with pytest.raises(GraphInvalid):
+        first.run.fork(graph={"nodes": [], "edges": []})
+
+
 # -- answers
 
 APPROVAL = {

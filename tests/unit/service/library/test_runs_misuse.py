@@ -347,7 +347,7 @@ _RUN_ARGUMENTS = (
         ),
         (
             lambda: unstarted().fork({"t.text": "x"}),  # type: ignore[call-arg]
-            "run.fork takes no argument by position; write set=…, changes=…, rerun=…",
+            "run.fork takes no argument by position; write set=…, changes=…, rerun=…, graph=…",
         ),
         (
             lambda: planwave.run_goal("a goal", scheduling="waves"),

@@ -31,7 +31,7 @@ ROUTES = sorted(
     if "GET" in (route.methods or ()) and (route.path or "").startswith("/api/execution")
     if "{execution_id}" in (route.path or "")
 )
-COMMANDS = {"answer", "cancel", "cancel_unneeded", "create", "delete_execution", "execute", "fork"} | {
+COMMANDS = {"answer", "cancel", "cancel_unneeded", "create", "delete_execution", "execute", "fork", "preview_fork"} | {
     "join", "label", "leave", "pause", "promote", "report", "resume", "retry", "settle_delivery", "start",
     "store_answer", "supersede",
 }  # fmt: skip

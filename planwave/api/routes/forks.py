@@ -18,7 +18,7 @@ from planwave.api.pagination import ExecutionId
 from planwave.api.problems import GRAPH_POINTER, problems
 from planwave.api.responses import json_response, json_response_in_thread
 from planwave.api.routes.executions import STARTED_RESPONSES, created_response, run_options
-from planwave.api.schemas.examples import CREATED, DIFFERENCE, FORK_PREVIEW, success
+from planwave.api.schemas.examples import CREATED, DIFFERENCE, success
 from planwave.api.schemas.requests import Documented, RequestModel, RunOptionsModel
 from planwave.errors import GraphInvalid, InvalidChanges, InvalidInputs
 from planwave.graph.diagnostics import Diagnostic
@@ -30,6 +30,7 @@ from planwave.shapes.executions import DifferenceResponse, ExecutionCreated
 from planwave.shapes.graphs import ForkPreviewResponse
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
+_PREVIEW: Final = {"reused": ["facts"], "runs": ["note"], "undecided": []}
 _START: Final[Any] = Field(
     True, description="Queue it; else `POST /api/execute/{execution_id}/start` does."
 )
@@ -144,7 +145,7 @@ async def fork_execution(
     operation_id="previewFork",
     summary="What a fork would reuse",
     responses={
-        **success(ForkPreviewResponse, "What is reused and what runs.", FORK_PREVIEW),
+        **success(ForkPreviewResponse, "What is reused and what runs.", _PREVIEW),
         **problems(404, 409),
     },
 )

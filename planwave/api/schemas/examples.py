@@ -217,7 +217,6 @@ CREATED: Final[_Json] = {
     "position": None,
 }
 QUEUED: Final[_Json] = {**CREATED, "position": 3}
-FORK_PREVIEW: Final[_Json] = {"reused": ["facts"], "runs": ["note"], "undecided": []}
 CANCELLED: Final[_Json] = {**CREATED, "status": "cancelled"}
 PAUSED: Final[_Json] = {**CREATED, "status": "paused"}
 RESUMED: Final[_Json] = {**CREATED, "status": "executing"}

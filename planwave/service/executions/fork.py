@@ -284,17 +284,13 @@ def fork_spec(
     raise_for_run(check(fork.graph, catalogue, limits))
     program = Program(fork.graph, catalogue)
     given, preset = _declared(program, fork)
-    options = before.options if request.options is None else request.options
-    if request.options is None or options.budget is None:  # as a person may have raised it
-        raised = {} if parent.budget is None else parent.budget.limits
-        options = replace(options, budget={**(before.options.budget or {}), **raised} or None)
     new_hash = graph_hash(fork.graph)
     spec = replace(
         before,
         graph=fork.graph,
         inputs=given,
         goal=before.goal_template or before.goal,
-        options=options,
+        options=_options(before, parent, request),
         parent=parent_data(parent.execution_id, fork.rerun, preset, is_retry=request.is_retry),
         approval=approval_of_fork(parent, new_hash, required=require_approval),
         supersedes=None,
@@ -307,6 +303,15 @@ def fork_spec(
     if request.new is not None:
         spec = _with_plan_of(spec, request.new)
     return spec, program
+
+
+def _options(before: RunSpec, parent: ExecutionState, request: ForkRequest) -> RunOptions:
+    """Return how a fork runs: as its parent did, with the budget as a person may have raised it."""
+    options = before.options if request.options is None else request.options
+    if request.options is not None and options.budget is not None:
+        return options
+    raised = {} if parent.budget is None else parent.budget.limits
+    return replace(options, budget={**(before.options.budget or {}), **raised} or None)
 
 
 def _with_plan_of(spec: RunSpec, new: NewGraph) -> RunSpec:

@@ -45,6 +45,38 @@ RerunOption = Annotated[
 ]
 
 
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NODE.FIELD=VALUE",
+        help="Change a field of a step's data to a value, JSON or text; NODE.description is "
+        "the step's task. Can be repeated.",
+    ),
+]
+ChangesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--changes",
+        metavar="FILE",
+        help="JSON or YAML {node: {description: text, data: {…}} | {outputs: {handle: value}}}; - is stdin.",
+    ),
+]
+PlanOption = Annotated[
+    str | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="Run the graph of this file in place of that of the execution: steps are the same by "
+        "their ids; - is stdin.",
+    ),
+]
+DryRunFlag = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Only say which steps would be reused, and which would run."),
+]
+
+
 @shared_options(over_http=True)
 def retry(ctx: CommandContext, name: ExecutionArgument) -> None:
     """Run the failed, blocked and cancelled steps of an execution again, as a new execution.
@@ -73,38 +105,10 @@ def fork(
     ctx: CommandContext,
     name: ExecutionArgument,
     rerun: RerunOption = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NODE.FIELD=VALUE",
-            help="Change a field of a step's data to a value, JSON or text; NODE.description is "
-            "the step's task. Can be repeated.",
-        ),
-    ] = None,
-    changes: Annotated[
-        str | None,
-        typer.Option(
-            "--changes",
-            metavar="FILE",
-            help="JSON or YAML {node: {description: text, data: {…}} | {outputs: {handle: value}}}; - is stdin.",
-        ),
-    ] = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            "--plan",
-            metavar="FILE",
-            help="Run the graph of this file in place of that of the execution: steps are the same by "
-            "their ids; - is stdin.",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="Only say which steps would be reused, and which would run."
-        ),
-    ] = False,
+    settings: SetOption = None,
+    changes: ChangesOption = None,
+    plan: PlanOption = None,
+    dry_run: DryRunFlag = False,
 ) -> None:
     """Run an execution again with changes, as a new execution.
 
@@ -138,16 +142,20 @@ def fork(
         await _warn_of_changes(ctx, backend, new_id, fork_changes.get("changes") or {})
         return new_id
 
-    async def preview() -> None:
-        async with ctx.backend(ctx.settings()) as backend:
-            execution_id = await find_execution(backend, name)
-            fork_changes = await changed(backend, execution_id)
-            _show_preview(ctx, await backend.preview_fork(execution_id, fork_changes))
-
     if dry_run:
-        asyncio.run(preview())
+        asyncio.run(_preview(ctx, name, changed))
     else:
         exit_with(asyncio.run(_follow_new(ctx, name, "a fork", start)))
+
+
+async def _preview(
+    ctx: CommandContext, name: str, changed: Callable[[Backend, str], Awaitable[ForkChanges]]
+) -> None:
+    """Show what a fork of an execution would reuse."""
+    async with ctx.backend(ctx.settings()) as backend:
+        execution_id = await find_execution(backend, name)
+        changes = await changed(backend, execution_id)
+        _show_preview(ctx, await backend.preview_fork(execution_id, changes))
 
 
 def _show_preview(ctx: CommandContext, preview: ForkPreviewResponse) -> None:

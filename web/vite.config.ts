@@ -50,8 +50,14 @@ export default defineConfig({
               includeDependenciesRecursively: false,
             },
             {
+              name: "lanes",
+              test: /\/src\/(screens\/goal\/planView|screens\/editor\/forecastWords|stream\/(waves|graphIndex)|canvas\/(layout|planLayout|grouping|PlanLanes|TypeIcon|cardText|taskText))/,
+              minShareCount: 2,
+              includeDependenciesRecursively: false,
+            },
+            {
               name: "goal",
-              test: /\/src\/(ui\/(Chip|Popover)|screens\/goal|screens\/WayOut|screens\/editor\/forecastWords|api\/sse|stream\/(waves|graphIndex)|canvas\/(layout|planLayout|grouping|PlanLanes|TypeIcon|WaveGlyph|RunStatus))/,
+              test: /\/src\/(ui\/(Chip|Popover)|screens\/goal|screens\/WayOut|screens\/ProviderState|api\/sse|canvas\/(WaveGlyph|RunStatus))/,
               minShareCount: 2,
               includeDependenciesRecursively: false,
             },

@@ -1,12 +1,14 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { lazy, Suspense, useEffect } from "react";
 import { useNavigate, useSearchParams } from "react-router";
 import { queryKeys } from "@/api/queryKeys";
-import { FailedPlan } from "@/screens/goal/FailedPlan";
+import styles from "@/screens/goal/GoalScreen.module.css";
+import { useGoalDraft } from "@/screens/goal/goalDraft";
 import { NewGoal } from "@/screens/goal/NewGoal";
 import { usePlanWriting } from "@/screens/goal/planWriting";
-import { WritingPlan } from "@/screens/goal/WritingPlan";
-import { WrittenPlan } from "@/screens/goal/WrittenPlan";
+
+const loadPlan = () => import("@/screens/goal/PlanOfGoal");
+const PlanOfGoal = lazy(async () => ({ default: (await loadPlan()).PlanOfGoal }));
 
 /** From a goal to a plan: the question, the plan while it is written, the plan before it runs. */
 export function GoalScreen() {
@@ -15,6 +17,7 @@ export function GoalScreen() {
   const navigate = useNavigate();
   const planId = params.get("plan");
   const queries = useQueryClient();
+  const hasGoal = useGoalDraft(({ prompt }) => prompt !== "");
   const written = writing?.plan;
   useEffect(() => {
     if (!written) return;
@@ -26,11 +29,13 @@ export function GoalScreen() {
     usePlanWriting.setState({ isShown: true });
     return () => usePlanWriting.setState({ isShown: false });
   }, []);
-  if (planId) return <WrittenPlan planId={planId} />;
-  if (!writing) return <NewGoal />;
-  return writing.error ? (
-    <FailedPlan writing={writing} error={writing.error} />
-  ) : (
-    <WritingPlan writing={writing} />
+  useEffect(() => {
+    if (hasGoal) void loadPlan(); // while the goal is written, so that its plan is shown at once
+  }, [hasGoal]);
+  if (!planId && !writing) return <NewGoal />;
+  return (
+    <Suspense fallback={<div className={styles.page} />}>
+      <PlanOfGoal planId={planId} writing={writing} />
+    </Suspense>
   );
 }

@@ -18,7 +18,7 @@ from tests.support.browser.accessibility import (
 from tests.support.browser.chromium import Pages, take_screenshot
 from tests.support.browser.plan_editor import EDGE_DATA, GRAPH, PlanEditor, patch_plan
 from tests.support.browser.scripted_model import ScriptedModel
-from tests.support.browser.steps import rendered, stored_events
+from tests.support.browser.steps import GOAL, rendered, stored_events
 from tests.support.browser.web_service import WebService
 
 LOST = "net::ERR_|WebSocket connection"
@@ -640,6 +640,39 @@ async def test_words_of_a_task_become_an_input_in_the_editor(pages: Pages) -> No
     fields = nodes["inputs"]["data"]["schema"]["properties"]
     assert fields == {"city": {"type": "string", "default": "Lisbon"}}
     assert nodes["draft"]["description"] == "Find food in {{ city }}"
+
+
+async def test_words_of_the_goal_become_an_input_in_the_editor(pages: Pages) -> None:
+    pages.errors.expect("status of 409")
+    editor = await PlanEditor.open(pages)
+    page = editor.page
+    await page.locator("summary").filter(has_text=GOAL).click()
+    await page.get_by_text(GOAL).last.evaluate(
+        """(node) => {
+            const text = node.firstChild;
+            const at = text.data.lastIndexOf(" ");
+            getSelection().setBaseAndExtent(text, at + 1, text, text.data.length);
+        }"""
+    )
+    words = GOAL.rpartition(" ")[2]
+    await page.get_by_role("button", name=f"Make “{words}” an input").click()
+    dialog = page.get_by_role("dialog", name="Make it an input")
+    await dialog.get_by_label("Name of the input").fill("subject")
+    await expect(dialog.get_by_role("checkbox", name="Goal")).to_be_checked()
+    other = {"name": "A name that is taken", "graph": GRAPH}
+    assert (await page.request.post("/api/flows", data=other)).ok
+    make = dialog.get_by_role("button", name="Make it an input of a flow")
+    await dialog.get_by_label("Name of the flow").fill("A name that is taken")
+    await make.click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("Another flow has the name")
+    await dialog.get_by_label("Name of the flow").fill("A goal with an input")
+    await make.click()
+    await expect(
+        page.get_by_text("“subject” is an input of the flow now.", exact=True)
+    ).to_be_visible()
+    goal = GOAL.removesuffix(words) + "{{ subject }}"
+    await expect(page.locator("summary").filter(has_text=goal)).to_have_count(1)
+    assert (await editor.saved())["description"] == goal
 
 
 @every_width

@@ -21,6 +21,7 @@ CYCLE = planner_reply(
     reply_node("first"),
     reply_node("second"),
     edges=[reply_edge("first", "second"), reply_edge("second", "first")],
+    title="Round and round",
 )
 
 
@@ -70,6 +71,36 @@ async def test_plan_that_cannot_run_says_why_and_is_mended_by_hand(
     problems = page.get_by_role("region", name="Problems")
     await expect(problems).to_contain_text("wait for each other")
     await expect(page.locator("button[data-step]")).to_have_count(2)
+
+
+async def test_plan_that_failed_is_mended_in_the_editor(page: Page, model: ScriptedModel) -> None:
+    model.plans = [CYCLE]
+    await enter_goal(page, "A goal whose plan fails")
+    await page.get_by_role("button", name="Edit by hand").click()
+    await page.wait_for_url("**/flows/*/edit")
+    await expect(page.locator("button[data-step]")).to_have_count(2)
+    problems = page.get_by_role("region", name="Problems")
+    await expect(problems.get_by_text("nodes wait for each other")).to_be_visible()
+    bar = page.locator("summary").filter(has_text="Goal")
+    await expect(bar).to_contain_text("A goal whose plan fails")
+    await page.get_by_role("link", name="New").first.click()
+    await expect(page.get_by_role("textbox", name="Goal")).to_be_visible()
+
+
+async def test_writing_is_left_for_the_editor_with_what_there_is(
+    page: Page, model: ScriptedModel
+) -> None:
+    gate = Gate()
+    plan = planner_reply(reply_node("first"), reply_node("second"), title="Left early")
+    model.plans = [TextReply(plan, chunks=10, gates={8: gate})]
+    await enter_goal(page, "A goal that is edited early")
+    await page.get_by_role("button", name="Edit by hand").click()
+    await page.wait_for_url("**/flows/*/edit")
+    gate.set()
+    steps = page.locator("button[data-step]")
+    await expect(steps.first).to_be_visible()
+    assert await steps.count() == 1, "what is not written yet is not there"
+    await expect(page.get_by_text("A goal that is edited early").first).to_be_visible()
 
 
 @every_width

@@ -11,6 +11,7 @@ import { Note } from "@/ui/Note";
 import { Tag } from "@/ui/Tag";
 import { showToast } from "@/ui/toasts";
 import { createEditorStore, type EditorStore } from "./editorStore";
+import { GoalBar } from "./GoalBar";
 import { GraphEditor, useGraphCheck } from "./GraphEditor";
 import { ImportPlan } from "./ImportPlan";
 import { LastRun } from "./LastRun";
@@ -29,13 +30,20 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
   const { content, saved } = useStore(store);
   const [isSavingFlow, setSavingFlow] = useState(false);
   const [isImporting, setImporting] = useState(false);
+  const goal = goalOf(plan);
   const autosave = useAutosave(plan, store);
-  const { check, errors, isDraft } = useGraphCheck(store, goalOf(plan));
+  const { check, errors, isDraft } = useGraphCheck(store, goal);
   const blocked = errors && `Fix ${errors} to run`;
   const run = useRunPlan(plan.plan_id, autosave.flush, blocked);
   const ran = Number(useSearchParams()[0].get("ran"));
   const comparison = useComparison(plan.plan_id, saved.revision, ran || null);
   const changes = useWholeChanges(plan.plan_id, store, autosave);
+  const inputOf = (words: string) => (
+    <MakeInputButton
+      {...{ words, planId: plan.plan_id, flush: autosave.flush }}
+      onMade={(name) => showToast({ text: `“${name}” is an input of the flow now.` })}
+    />
+  );
   return (
     <>
       <GraphEditor
@@ -44,12 +52,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
         comparison={comparison}
         onEnter={{ does: "Run the plan", run: run.start }}
         onRename={changes.rename}
-        onWords={(words) => (
-          <MakeInputButton
-            {...{ words, planId: plan.plan_id, flush: autosave.flush }}
-            onMade={(name) => showToast({ text: `“${name}” is an input of the flow now.` })}
-          />
-        )}
+        onWords={inputOf}
         lastRun={(id) => (
           <LastRun
             {...{ id, planId: plan.plan_id, graph: content.graph, flush: autosave.flush }}
@@ -81,6 +84,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
           comparison={comparison}
           onRestore={changes.restore}
         />
+        {goal !== "" && <GoalBar goal={goal} onWords={inputOf} />}
         <WaitingRun
           planId={plan.plan_id}
           store={store}

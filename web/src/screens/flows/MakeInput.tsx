@@ -48,14 +48,17 @@ export function MakeInput({ plan, selected, onClose, onMade }: MakeInputProps) {
       { title: plan.title, graph },
       { title: plan.title, graph: made.graph },
     );
-    await edit.mutateAsync({
-      hash: plan.hash,
-      body: {
-        author: "person",
-        note: `${words} is the input ${name}`,
-        operations: [{ op: "set_goal", goal: made.goal }, ...operations],
-      },
-    });
+    // It is an input already where only the name of the flow was refused.
+    if (!edit.isSuccess) {
+      await edit.mutateAsync({
+        hash: plan.hash,
+        body: {
+          author: "person",
+          note: `${words} is the input ${name}`,
+          operations: [{ op: "set_goal", goal: made.goal }, ...operations],
+        },
+      });
+    }
     if (plan.name === null) await create.mutateAsync({ name: flowName, plan_id: plan.plan_id });
     if (onMade) onMade(name);
     else navigate(`/flows/${plan.plan_id}`);

@@ -1,45 +1,18 @@
 import { useMemo } from "react";
-import { useNavigate } from "react-router";
 import type { ApiError } from "@/api/http";
-import { useCreateFlow } from "@/api/mutations";
-import { showError } from "@/api/showError";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { GoalHeading, useModelName } from "@/screens/goal/GoalHeading";
 import styles from "@/screens/goal/GoalScreen.module.css";
 import { PlanPanel } from "@/screens/goal/PlanPanel";
 import { PlanProblems } from "@/screens/goal/PlanProblems";
 import type { PlanWriting } from "@/screens/goal/planWriting";
+import { useEditByHand } from "@/screens/goal/useEditByHand";
 import { useMakePlan } from "@/screens/goal/useMakePlan";
 import { Button, ButtonLink } from "@/ui/Button";
 import { usePageTitle } from "@/ui/pageTitle";
 import { Status } from "@/ui/Status";
 
 const MOST_ISSUES = 20;
-const LONGEST_NAME = 60;
-
-/** Opens what was written in the editor, as a draft that has the errors still. */
-function useEditByHand({ request, title, steps, edges }: PlanWriting): () => void {
-  const create = useCreateFlow();
-  const navigate = useNavigate();
-  const graph = {
-    title: title ?? request.prompt,
-    nodes: steps.map(({ id, name, type, description }) => ({ id, name, type, description })),
-    edges: edges.map(({ source, target, isLink }) => ({
-      source,
-      target,
-      data: { channel: isLink ? "link" : "flow" },
-    })),
-  };
-  const name = (title ?? request.prompt).slice(0, LONGEST_NAME);
-  return () =>
-    create.mutate(
-      { name, graph, draft: true },
-      {
-        onSuccess: ({ plan_id }) => navigate(`/flows/${plan_id}/edit`),
-        onError: showError,
-      },
-    );
-}
 
 /** Planning failed: the error, the steps written so far, every problem, and the ways out. */
 export function FailedPlan({ writing, error }: { writing: PlanWriting; error: ApiError }) {

@@ -5,6 +5,7 @@ import { useGoalDraft } from "@/screens/goal/goalDraft";
 import { PlanPanel } from "@/screens/goal/PlanPanel";
 import { PlanProblems } from "@/screens/goal/PlanProblems";
 import { type PlanWriting, stopPlan } from "@/screens/goal/planWriting";
+import { useEditByHand } from "@/screens/goal/useEditByHand";
 import { announce } from "@/ui/announcer";
 import { Button } from "@/ui/Button";
 import { formatAmount, formatDuration } from "@/ui/format";
@@ -23,6 +24,7 @@ export function WritingPlan({ writing }: { writing: PlanWriting }) {
   const { steps, edges, text, repair, names } = writing;
   const { runWhenWritten, change } = useGoalDraft();
   usePageTitle("Writing the plan");
+  const edit = useEditByHand(writing);
   const tries = repair?.attempt;
   useEffect(() => {
     announce(tries ? "The plan has errors and is written again" : "The plan is being written");
@@ -53,9 +55,19 @@ export function WritingPlan({ writing }: { writing: PlanWriting }) {
             />
           }
           controls={
-            <Button small icon="stop" onClick={stopPlan}>
-              Stop writing
-            </Button>
+            <>
+              <Button
+                small
+                icon="edit"
+                onClick={edit}
+                disabledReason={steps.length === 0 ? "Once there is a step" : undefined}
+              >
+                Edit by hand
+              </Button>
+              <Button small icon="stop" onClick={stopPlan}>
+                Stop writing
+              </Button>
+            </>
           }
           stats={[{ label: "Steps", value: String(steps.length) }, ...UNKNOWN]}
           actions={

@@ -4,12 +4,18 @@ import { streamPlan } from "@/api/planStream";
 import type { PlanRepair, PlanRequest, PlanResponse, PlanStreamEvent } from "@/api/types";
 import type { PlannedEdge, PlannedStep } from "@/canvas/PlanLanes";
 
+/** A step as a model has written it. */
+export type WrittenStep = PlannedStep & {
+  /** Who runs it, where the model says so. */
+  choice: { provider?: string; model?: string };
+};
+
 /** A plan while a model writes it; at most one at a time. */
 export interface PlanWriting {
   request: PlanRequest;
   startedAt: number;
   title: string | null;
-  steps: readonly PlannedStep[];
+  steps: readonly WrittenStep[];
   edges: readonly PlannedEdge[];
   /** The reply so far. */
   text: string;
@@ -37,8 +43,9 @@ export function foldPlanEvent(writing: PlanWriting, { event, data }: PlanStreamE
       return { ...writing, title: data.title };
     case "node": {
       if (!data.id) return writing;
-      const { id, name = id, type = "agent", description = "" } = data;
-      const steps = [...writing.steps, { id, name, type, description }];
+      const { id, name = id, type = "agent", description = "", provider, model } = data;
+      const choice = { ...(provider && { provider }), ...(model && { model }) };
+      const steps = [...writing.steps, { id, name, type, description, choice }];
       return { ...writing, steps, names: new Map(writing.names).set(id, name) };
     }
     case "edge": {
@@ -59,7 +66,8 @@ export function foldPlanEvent(writing: PlanWriting, { event, data }: PlanStreamE
   }
 }
 
-function startOf(request: PlanRequest): PlanWriting {
+/** Returns a plan of which nothing is written yet. */
+export function startOf(request: PlanRequest): PlanWriting {
   return {
     request,
     startedAt: Date.now(),

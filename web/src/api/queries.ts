@@ -1,8 +1,10 @@
 import { infiniteQueryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { isEnded } from "@/api/executionSummary";
 import { ApiError, call, NETWORK_FAILURE } from "@/api/http";
 import { type ExecutionFilters, type PlanFilters, queryKeys } from "@/api/queryKeys";
 import type { GraphDocument, Operations, PlanSummary } from "@/api/types";
+import { writeJson } from "@/json";
 
 const ACTIVE_REFRESH_MS = 5_000;
 const REQUESTS_REFRESH_MS = 10_000;
@@ -78,8 +80,14 @@ export function useRevisionDiff(planId: string, revision: number, to: number) {
 /** The diagnostics and the forecast of a graph, and of the goal that names its inputs; those of the graph
  * before stay until the next response. */
 export function useCheck(graph: GraphDocument | null, goal = "") {
+  // As text: a key that is an object is written as text in every render. Places are not checked: moving a step asks
+  // nothing of the service.
+  const text = useMemo(
+    () => writeJson(graph, 0, (key, value) => (key === "ui" ? undefined : value)),
+    [graph],
+  );
   return useQuery({
-    queryKey: queryKeys.check(graph, goal),
+    queryKey: queryKeys.check(text, goal),
     queryFn: ({ signal }) => {
       const body = { graph: { ...graph, ...(goal !== "" && { user_prompt: goal }) } };
       return call("checkGraph", { body, signal });

@@ -1,4 +1,4 @@
-import type { GraphDocument, Operations } from "@/api/types";
+import type { Operations } from "@/api/types";
 
 export type PlanFilters = Omit<Operations["listPlans"]["query"], "cursor">;
 export type ExecutionFilters = Omit<Operations["listExecutions"]["query"], "cursor">;
@@ -17,7 +17,7 @@ export const queryKeys = {
   revision: (planId: string, revision: number) => ["plan", planId, "revision", revision] as const,
   revisionDiff: (planId: string, revision: number, to: number) =>
     ["plan", planId, "diff", revision, to] as const,
-  check: (graph: GraphDocument | null, goal: string) => ["check", graph, goal] as const,
+  check: (graph: string, goal: string) => ["check", graph, goal] as const,
 
   allExecutions: ["executions"] as const,
   executions: (filters: ExecutionFilters) => ["executions", filters] as const,

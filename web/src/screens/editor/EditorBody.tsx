@@ -1,4 +1,4 @@
-import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
+import { type ReactNode, useCallback, useDeferredValue, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { useStore } from "zustand";
 import { useNodeTypes } from "@/api/queries";
@@ -104,7 +104,12 @@ type StageProps = Pick<EditorBodyProps, "store" | "view" | "check"> & {
 
 function Stage({ store, view, check, before, types, portsOf, commands, open }: StageProps) {
   const { content, selection, undo, redo } = useStore(store);
-  const { graph } = content;
+  const graph = useDrawnGraph(content.graph);
+  const change = useCallback(
+    (edit: (graph: GraphDocument) => GraphDocument, kind?: string) =>
+      store.changeGraph(edit(store.getState().content.graph), kind),
+    [store],
+  );
   const colourOf = useMemo(() => socketColours(types), [types]);
   const linkColourOf = useMemo(() => linkColours(graph, types), [graph, types]);
   const marksOf = useMarks(graph, before, check);
@@ -114,7 +119,7 @@ function Stage({ store, view, check, before, types, portsOf, commands, open }: S
       <JsonField
         label="The plan as JSON"
         fill
-        value={graph}
+        value={content.graph}
         onChange={(value) => {
           const read = readPlan(value);
           if ("problem" in read) return read.problem;
@@ -135,7 +140,7 @@ function Stage({ store, view, check, before, types, portsOf, commands, open }: S
       {view === "canvas" && types && (
         <EditorCanvas
           graph={graph}
-          onChange={store.changeGraph}
+          onChange={change}
           selection={selection}
           onSelect={store.select}
           onOpen={open}
@@ -172,6 +177,22 @@ function Stage({ store, view, check, before, types, portsOf, commands, open }: S
       />
     </>
   );
+}
+
+/** The graph as the views draw it: a key in a form is shown there first, and here once there is time. Which steps there
+ * are and where they stand is never late: a card that was moved would jump back. */
+function useDrawnGraph(graph: GraphDocument): GraphDocument {
+  const drawn = useDeferredValue(graph);
+  return isLaidOutAlike(drawn, graph) ? drawn : graph;
+}
+
+function isLaidOutAlike(a: GraphDocument, b: GraphDocument): boolean {
+  if (a === b) return true;
+  if (a.edges !== b.edges || a.nodes.length !== b.nodes.length) return false;
+  return a.nodes.every(({ id, type, ui }, index) => {
+    const other = b.nodes[index];
+    return id === other?.id && type === other.type && ui === other.ui;
+  });
 }
 
 /** The button of a step, in the canvas or the table. */

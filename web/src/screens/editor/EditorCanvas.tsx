@@ -5,7 +5,7 @@ import {
   type NodeHandle,
   type OnConnectEnd,
 } from "@xyflow/react";
-import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useStore } from "zustand";
 import { createStore, type StoreApi } from "zustand/vanilla";
 import type { EdgeDocument, GraphDocument, NodePortsResponse } from "@/api/types";
@@ -43,7 +43,8 @@ export type NodeMarks = Pick<EditorNodeProps, "change" | "problem">;
 
 type EditorCanvasProps = {
   graph: GraphDocument;
-  onChange: (graph: GraphDocument, kind?: string) => void;
+  /** Changes the graph as it is then. */
+  onChange: (edit: (graph: GraphDocument) => GraphDocument, kind?: string) => void;
   selection: ReadonlySet<string>;
   onSelect: (ids: Iterable<string>) => void;
   /** Selects a step and moves the focus to its form. */
@@ -61,7 +62,7 @@ type NodeView = CardShape &
   Pick<EditorNodeProps, "node" | "ports" | "text" | "wired" | "colourOf" | "change" | "problem">;
 
 /** The steps of a plan in lanes, to be moved, wired and removed. */
-export function EditorCanvas(props: EditorCanvasProps) {
+export const EditorCanvas = memo(function EditorCanvas(props: EditorCanvasProps) {
   const { graph, selection, onSelect, onOpen, onChange, linkColourOf } = props;
   const views = useNodeViews(props);
   // A key in a form changes the graph, but mostly neither steps nor edges as they are laid out.
@@ -91,7 +92,7 @@ export function EditorCanvas(props: EditorCanvasProps) {
       selection={selection}
       onSelect={onSelect}
       editing={{
-        onMove: (places, kind) => onChange(moveNodes(graph, places), kind),
+        onMove: (places, kind) => onChange((now) => moveNodes(now, places), kind),
         ...connecting(props),
       }}
       toolsHeight={TOOLS_HEIGHT}
@@ -111,7 +112,7 @@ export function EditorCanvas(props: EditorCanvasProps) {
       />
     </LaneCanvas>
   );
-}
+});
 
 type Cards = {
   views: ReadonlyMap<string, NodeView>;
@@ -296,7 +297,7 @@ function connecting({ graph, onChange, onDrop, portsOf }: EditorCanvasProps) {
     if (!found) return;
     const refusal = refusalOf(found.source, found.target);
     if (refusal) showToast({ kind: "error", text: refusal });
-    else onChange(connect(graph, found.source, found.target));
+    else onChange((now) => connect(now, found.source, found.target));
   };
   const drop = ({ nodeId, type: side, id }: FromHandle, at: Point) => {
     const end = findPort(node(nodeId), side, id, portsOf);

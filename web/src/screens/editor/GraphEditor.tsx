@@ -1,8 +1,7 @@
-import { type ReactNode, useMemo, useState } from "react";
+import { type ReactNode, useDeferredValue, useState } from "react";
 import { useStore } from "zustand";
 import { useCheck } from "@/api/queries";
-import type { CheckResponse, GraphDocument } from "@/api/types";
-import { readJson, writeJson } from "@/json";
+import type { CheckResponse } from "@/api/types";
 import { makesDraft } from "@/screens/import/importReport";
 import { Button } from "@/ui/Button";
 import { formatAmount } from "@/ui/format";
@@ -14,7 +13,6 @@ import { useBreakpoint } from "@/ui/useMedia";
 import { EditorBody, type EditorBodyProps, type EditorView } from "./EditorBody";
 import styles from "./EditorScreen.module.css";
 import type { EditorStore } from "./editorStore";
-import { forecastWords } from "./forecastWords";
 import header from "./GraphEditor.module.css";
 import { Problems } from "./Problems";
 
@@ -57,9 +55,8 @@ export function GraphEditor({ title, actions, children, ...body }: GraphEditorPr
       {lost.length > 0 && <Lost lost={lost} onClose={store.forgetLost} />}
       <EditorBody {...body} view={view} />
       <Problems
-        graph={content.graph}
-        diagnostics={check?.diagnostics ?? []}
-        forecast={forecastWords(check?.forecast)}
+        graph={useDeferredValue(content.graph)}
+        check={check}
         onSelect={store.select}
         onCorrect={store.correct}
       />
@@ -83,17 +80,8 @@ function Lost({ lost, onClose }: { lost: readonly string[]; onClose: () => void 
  * there are, if any: "2 errors"; a draft has some wherever it is run. */
 export function useGraphCheck(store: EditorStore, goal: string) {
   const graph = useStore(store, ({ content }) => content.graph);
-  const check = useCheck(useGraphToCheck(useDebounced(graph, CHECK_DELAY_MS)), goal).data;
+  const check = useCheck(useDebounced(graph, CHECK_DELAY_MS), goal).data;
   const errors = check?.diagnostics.filter((each) => each.severity === "error").length ?? 0;
   const isDraft = check?.diagnostics.some(makesDraft) ?? false;
   return { check, isDraft, errors: errors > 0 ? formatAmount(errors, "error") : undefined };
-}
-
-/** Places are not checked: moving a step asks nothing of the service. */
-function useGraphToCheck(graph: GraphDocument): GraphDocument {
-  const text = useMemo(
-    () => writeJson(graph, 0, (key, value) => (key === "ui" ? undefined : value)),
-    [graph],
-  );
-  return useMemo(() => readJson(text) as GraphDocument, [text]);
 }

@@ -1,27 +1,26 @@
-import { useState } from "react";
-import type { DiagnosticResponse, GraphDocument } from "@/api/types";
+import { memo, useState } from "react";
+import type { CheckResponse, DiagnosticResponse, GraphDocument } from "@/api/types";
 import { Button } from "@/ui/Button";
 import { formatAmount } from "@/ui/format";
 import { Icon } from "@/ui/icons";
 import { Status } from "@/ui/Status";
+import { forecastWords } from "./forecastWords";
 import styles from "./Problems.module.css";
 import { problemWords } from "./problemWords";
 import { type OnCorrect, SuggestionButton } from "./SuggestionButton";
 
 type ProblemsProps = {
   graph: GraphDocument;
-  diagnostics: readonly DiagnosticResponse[];
-  /** What the plan will take, as words. */
-  forecast: readonly string[];
+  check: CheckResponse | undefined;
   onSelect: (ids: string[]) => void;
   onCorrect: OnCorrect;
 };
 
 /** Everything that the check found, each with its step, and what the plan will take. */
-export function Problems(props: ProblemsProps) {
-  const { diagnostics, forecast } = props;
+export const Problems = memo(function Problems(props: ProblemsProps) {
+  const { check } = props;
   const [isOpen, setOpen] = useState(true);
-  const found = diagnostics.filter((each) => each.severity !== "info");
+  const found = (check?.diagnostics ?? []).filter((each) => each.severity !== "info");
   const errors = found.filter((each) => each.severity === "error").length;
   const warnings = found.length - errors;
   return (
@@ -38,7 +37,7 @@ export function Problems(props: ProblemsProps) {
         )}
         <span className={styles.space} />
         <span className={styles.forecast}>
-          {forecast.map((words) => (
+          {forecastWords(check?.forecast).map((words) => (
             <span key={words}>{words}</span>
           ))}
         </span>
@@ -58,7 +57,7 @@ export function Problems(props: ProblemsProps) {
       )}
     </section>
   );
-}
+});
 
 type ProblemProps = Pick<ProblemsProps, "graph" | "onSelect" | "onCorrect"> & {
   found: DiagnosticResponse;

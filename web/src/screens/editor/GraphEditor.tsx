@@ -1,6 +1,6 @@
 import { type ReactNode, useDeferredValue, useState } from "react";
 import { useStore } from "zustand";
-import { useCheck } from "@/api/queries";
+import { useCheck } from "@/api/checks";
 import type { CheckResponse } from "@/api/types";
 import { makesDraft } from "@/screens/import/importReport";
 import { Button } from "@/ui/Button";

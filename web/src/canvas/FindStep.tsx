@@ -1,5 +1,5 @@
 import { useState } from "react";
-import type { GraphDocument } from "@/api/types";
+import type { GraphDocument, NodeDocument } from "@/api/types";
 import { Button } from "@/ui/Button";
 import { TextField } from "@/ui/Field";
 import { Popover } from "@/ui/Popover";
@@ -17,10 +17,7 @@ export function FindStep({ graph, onFind }: FindStepProps) {
   const [isOpen, setOpen] = useState(false);
   const [text, setText] = useState("");
   useShortcuts("The steps", [{ keys: "mod+f", does: "Find a step", run: () => setOpen(true) }]);
-  const words = text.toLowerCase();
-  const found = graph.nodes.filter((node) =>
-    `${node.name ?? ""} ${node.id} ${node.description ?? ""}`.toLowerCase().includes(words),
-  );
+  const found = isOpen ? stepsWith(text.toLowerCase(), graph) : [];
   const choose = (id: string | undefined) => {
     if (!id) return;
     onFind(id);
@@ -60,5 +57,11 @@ export function FindStep({ graph, onFind }: FindStepProps) {
         </ul>
       </form>
     </Popover>
+  );
+}
+
+function stepsWith(words: string, { nodes }: GraphDocument): NodeDocument[] {
+  return nodes.filter(({ name, id, description }) =>
+    `${name ?? ""} ${id} ${description ?? ""}`.toLowerCase().includes(words),
   );
 }

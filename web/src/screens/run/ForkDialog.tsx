@@ -1,8 +1,9 @@
 import { useState } from "react";
 import { useNavigate } from "react-router";
+import { useCheck } from "@/api/checks";
 import { errorText } from "@/api/errorText";
 import { useFork } from "@/api/mutations";
-import { useCheck, useNodeTypes } from "@/api/queries";
+import { useNodeTypes } from "@/api/queries";
 import type { GraphDocument } from "@/api/types";
 import { TaskField } from "@/inspector/TaskField";
 import type { RunState } from "@/stream/runState";

@@ -278,8 +278,11 @@ def parse_root_path(written: str) -> str:
     return path
 
 
+_USUAL_PORTS: Final = {"http": 80, "https": 443}
+
+
 def parse_public_url(written: str) -> str:
-    """Return the address of a service, without a slash at its end.
+    """Return the address of a service, without a slash at its end and without the usual port of its scheme.
 
     Raises:
         ValueError: It is none of http or https, or has more than a host, a port and a path.
@@ -287,9 +290,12 @@ def parse_public_url(written: str) -> str:
     url = written.strip().rstrip("/")
     parts = urlsplit(url)
     has_more = parts.query or parts.fragment or "@" in parts.netloc
-    if parts.scheme not in ("http", "https") or not parts.hostname or has_more or " " in url:
+    if parts.scheme not in _USUAL_PORTS or not parts.hostname or has_more or " " in url:
         raise ValueError("write an address such as https://planwave.example.com")
-    return url
+    host, port = parts.netloc.rstrip(":"), parts.port  # raises for a port that no address has
+    if port == _USUAL_PORTS[parts.scheme]:
+        host = host.rpartition(":")[0]  # as browsers write it in Host and Origin
+    return parts._replace(netloc=host).geturl()
 
 
 def check_database_url(url: str) -> None:

@@ -8,7 +8,7 @@ point into the request body.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
@@ -45,6 +45,7 @@ from planwave.interop.importing.importer import UnknownFormat
 from planwave.interop.openai.errors import PREFIX as OPENAI_PREFIX
 from planwave.interop.openai.errors import openai_error
 from planwave.jsonio import dumps_exact
+from planwave.service.plans.plan_service import DESCRIPTION_POINTER
 from planwave.service.plans.policies import POLICIES
 from planwave.storage.records import STORE_UNREACHABLE
 from planwave.validation import describe_error
@@ -148,6 +149,10 @@ class Problem(BaseModel):
     )
 
 
+ErrorPages = Mapping[str, Callable[[PlanwaveError], Response]]
+"""What makes pages of errors, by the beginning of the paths."""
+
+
 class ProblemError(InputError):
     """An error of the HTTP request itself, with its own status."""
 
@@ -204,7 +209,10 @@ def problem_response(error: PlanwaveError, request_id: str | None = None) -> Res
 
 
 class ProblemResponse(Response):
-    """The response to a request that failed: a problem, or at ``/v1/`` an error as OpenAI writes it."""
+    """The response to a request that failed: a problem, at ``/v1/`` an error as OpenAI writes it, or a page for people.
+
+    ``app.state.error_pages`` has what makes the pages, by the beginning of the paths where people open them.
+    """
 
     media_type = MEDIA_TYPE
 
@@ -216,14 +224,21 @@ class ProblemResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
-        # With a slash, so that /v1 itself is one of its paths.
-        if not f"{scope.get('path', '')}/".startswith(OPENAI_PREFIX):
-            await super().__call__(scope, receive, send)
-            return
-        status, body = openai_error(self._error)
-        headers = _headers(self._error)
-        response = Response(dumps_exact(body), status, headers, media_type="application/json")
-        await response(scope, receive, send)
+        response = self._in_form_of(scope)
+        await (super().__call__ if response is None else response)(scope, receive, send)
+
+    def _in_form_of(self, scope: Scope) -> Response | None:
+        """Return the response in the form that the path of a request has; None for a problem."""
+        path = f"{scope.get('path', '')}/"  # with a slash, so that /v1 itself is one of its paths
+        if path.startswith(OPENAI_PREFIX):
+            status, body = openai_error(self._error)
+            headers = _headers(self._error)
+            return Response(dumps_exact(body), status, headers, media_type="application/json")
+        pages: ErrorPages = getattr(scope["app"].state, "error_pages", {}) if "app" in scope else {}
+        for prefix, page in pages.items():
+            if path.startswith(prefix):
+                return page(self._error)
+        return None
 
 
 async def send_problem(connection: HTTPConnection, error: PlanwaveError) -> Response | None:
@@ -395,12 +410,16 @@ def prefix_error_pointers(graph: str = "") -> Generator[None]:
         error.diagnostics = tuple(
             replace(
                 each,
-                pointer=f"{_OPTIONS_POINTER if _is_policy_error(each) else graph}{each.pointer}",
+                pointer=f"{_parent_of(each, graph)}{each.pointer}",
             )
             for each in diagnostics
         )
         raise
 
 
-def _is_policy_error(finding: Diagnostic) -> bool:
-    return finding.pointer.startswith(f"{POLICIES}/")
+def _parent_of(finding: Diagnostic, graph: str) -> str:
+    """Return where in a body the document is that a pointer points into."""
+    if finding.pointer.startswith(f"{POLICIES}/"):
+        return _OPTIONS_POINTER
+    is_description = finding.pointer == DESCRIPTION_POINTER and finding.code.startswith("template-")
+    return "" if is_description else graph

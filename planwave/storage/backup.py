@@ -158,7 +158,8 @@ def _open_copy(copy: Path) -> Generator[Connection]:
     connection = engine_of(writing_connection(copy)).connect()
     try:
         migrations.migrate(connection)
-        connection.execute(delete(links))  # one that was revoked or used since would open again
+        # One that is revoked or used since would open again; one that has ended is made by no notification again.
+        connection.execute(delete(links).where(links.c.ended.is_(None)))
         _purge_all(connection)
         yield connection
         connection.exec_driver_sql("PRAGMA journal_mode=DELETE")

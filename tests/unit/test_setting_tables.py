@@ -10,7 +10,7 @@ from planwave.errors import ProviderError
 from planwave.providers.local.download import from_package_parts, run_command
 from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.local.process import start_process
-from planwave.setting_tables import check_database_url, child_environment
+from planwave.setting_tables import check_database_url, child_environment, parse_public_url
 from planwave.settings import Settings
 
 NAMES = "import os, sys; sys.stderr.write(' '.join(os.environ))"
@@ -75,3 +75,26 @@ def test_a_password_in_a_database_url_is_escaped_and_not_shown(password: str) ->
         check_database_url(f"postgresql://me:{password}@db.example/planwave")
     assert "hu" not in str(refused.value)
     check_database_url("postgresql://me:hu%2Fsh%25@db.example:5432/planwave?sslmode=require")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("https://x:443", "https://x"),
+        ("https://x:443/wave/", "https://x/wave"),
+        ("http://x:80", "http://x"),
+        ("https://x:", "https://x"),
+        ("https://[::1]:443", "https://[::1]"),
+        ("https://x:80", "https://x:80"),
+        ("http://x:443/", "http://x:443"),
+        ("HTTPS://X.example:0443", "https://X.example"),
+    ],
+)
+def test_a_public_url_is_without_the_usual_port_of_its_scheme(written: str, read: str) -> None:
+    assert parse_public_url(written) == read
+
+
+@pytest.mark.parametrize("written", ["ftp://x", "https://", "https://x:99999", "https://u@x", "x"])
+def test_what_is_no_public_url_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match=r"write an address|[Pp]ort"):
+        parse_public_url(written)

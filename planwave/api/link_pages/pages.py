@@ -57,9 +57,23 @@ class Notice(NamedTuple):
 
 
 _ASK_AGAIN: Final = "Ask the person who gave it to you for a new one."
+_UNKNOWN: Final = Notice(
+    "This link is not known here", f"It may be cut off, or too old. {_ASK_AGAIN}"
+)
+_TOO_LARGE: Final = Notice(
+    "Your answer is too large", "Nothing was decided. Go back, write less, and send it again."
+)
 NOTICES: Final[Mapping[str, Notice]] = {
-    "unknown-link": Notice(
-        "This link is not known here", f"It may be cut off, or too old. {_ASK_AGAIN}"
+    "unknown-link": _UNKNOWN,
+    "not-found": _UNKNOWN,
+    "limit-exceeded": _TOO_LARGE,
+    "invalid-body": _TOO_LARGE,
+    "forbidden": Notice(
+        "This is not allowed here",
+        "Nothing was decided. Open the link as it was given to you, and answer on its own page.",
+    ),
+    "method-not-allowed": Notice(
+        "This link answers nothing", "It only shows something. Open it again to see it."
     ),
     "link-expired": Notice("This link has expired", _ASK_AGAIN),
     "link-used": Notice(

@@ -261,15 +261,20 @@ async def _opened(
     request: Request, state: AppState, key: str, use: Callable[[LinkRecord], Awaitable[Response]]
 ) -> Response:
     """Return the page that ``use`` makes for the link of a key, or the page that says why not."""
-    # Lazy: test_pages_of_links_are_loaded_when_one_is_opened
-    from planwave.api.link_pages.pages import error_page
-
     try:
         return await use(await _find(request, state, key))
     except PlanwaveError as error:
-        page = error_page(error)
-        page.headers.update(getattr(error, "headers", {}))
-        return page
+        return error_page(error)
+
+
+def error_page(error: PlanwaveError) -> Response:
+    """Return the page that says why a link opens nothing, also where no route has seen the request."""
+    # Lazy: test_pages_of_links_are_loaded_when_one_is_opened
+    from planwave.api.link_pages import pages
+
+    page = pages.error_page(error)
+    page.headers.update(getattr(error, "headers", {}))
+    return page
 
 
 async def _find(request: Request, state: AppState, key: str) -> LinkRecord:

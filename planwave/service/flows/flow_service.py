@@ -120,6 +120,8 @@ class FlowService(FlowQueries):
             record = self._copy(own_id, await self.startable(plan), plan)
         text = _default_description(record) if description is None else description
         record = replace(record, name=name, description=self._validate_description(text))
+        if not draft:
+            await asyncio.to_thread(self._plans.check_description, record)
         await self._store.save_plan(record)
         return await self._newest(own_id)
 
@@ -305,7 +307,12 @@ class FlowService(FlowQueries):
         if not draft:
             raise_for_graph(self._plans.check_graph(graph))
         text = _default_description(plan) if description is None else description
-        change = PlanChange(name=name, description=self._validate_description(text), of_flow=False)
+        change = PlanChange(
+            name=name,
+            description=self._validate_description(text),
+            of_flow=False,
+            takes_drafts=draft,
+        )
         return (await self._plans.change(plan.plan_id, change)).plan
 
     def _copy(self, plan_id: str, flow: Flow, original: PlanRecord) -> PlanRecord:

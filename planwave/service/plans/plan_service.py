@@ -23,7 +23,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import (
     GraphInvalid,
@@ -34,11 +34,13 @@ from planwave.errors import (
     ProviderError,
 )
 from planwave.events.usage import UsageTotal
+from planwave.executor.inputs import goal_errors
 from planwave.expressions import has_template
 from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.editing.editor import PlanContent, apply_operations
 from planwave.graph.editing.forms import check_operations
+from planwave.graph.flow_inputs import flow_inputs_of
 from planwave.graph.model import Graph, Json
 from planwave.graph.operations import Operation
 from planwave.graph.plan import Plan, canonical_json, graph_hash, unreadable_hash
@@ -76,6 +78,10 @@ GRAPH_PARTS = ("nodes", "edges")
 
 ContentChange = Callable[[PlanContent], PlanContent]
 """Returns the title and the graph of a plan after a change."""
+
+
+DESCRIPTION_POINTER: Final = "/description"
+"""Where the description of a flow is in a request; it is no part of the graph."""
 
 
 class PlanChange(NamedTuple):
@@ -393,10 +399,24 @@ class PlanService(PlanQueries):
         name = None if change.takes_name else change.name or plan.name
         present = saved.plan.description
         description = present if change.description is None else change.description
-        if (name, description) == (plan.name, present):
-            return saved
-        renamed = replace(saved.plan, name=name, description=description, edits=plan.edits + 1)
-        return saved._replace(plan=renamed)
+        if (name, description) != (plan.name, present):
+            renamed = replace(saved.plan, name=name, description=description, edits=plan.edits + 1)
+            saved = saved._replace(plan=renamed)
+        has_changed = change.content is not None or description != plan.description
+        if name is not None and has_changed and not change.takes_drafts:
+            self.check_description(saved.plan)
+        return saved
+
+    def check_description(self, plan: PlanRecord) -> None:
+        """Check the description of a flow: as the goal of its executions it is a template over the inputs of the graph.
+
+        Raises:
+            GraphInvalid: It has braces around anything else, or its graph has errors; pointers are ``DESCRIPTION_POINTER``.
+        """
+        if not has_template(plan.description):
+            return
+        inputs = flow_inputs_of(self.readable_plan(plan).graph, self._dependencies.catalogue)
+        raise_for_graph(goal_errors(plan.description, inputs, DESCRIPTION_POINTER))
 
     def _with_content(
         self,

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg import Connection as RawConnection
 from psycopg import Cursor, sql
-from sqlalchemy import Connection, Table, literal, select
+from sqlalchemy import ColumnElement, Connection, Table, literal, select, true
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import Conflict, StoreError
@@ -28,13 +28,14 @@ from planwave.storage.postgres.migrations import migrate
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.sql.dialects import KEY
 from planwave.storage.sql.errors import cause_of, is_of_content
-from planwave.storage.sql.schema import artifact_uses, artifacts, metadata
+from planwave.storage.sql.schema import artifact_uses, artifacts, links, metadata
 from planwave.storage.sqlite.connection import DATABASE_NAME, open_for_reading
 from planwave.storage.sqlite.connection import database_unusable as directory_unusable
 
 _TABLES: Final = tuple(each for each in metadata.sorted_tables if each.name != "schema_hash")
-_NOT_COPIED: Final = frozenset({"links"})
-"""Tables that stay empty: a link opens something in one place, where it ends."""
+_COPIED: Final[Mapping[str, ColumnElement[bool]]] = {"links": links.c.ended.is_not(None)}
+"""Of tables that are not copied whole, the rows that are. A link opens something in one place; one that has ended stays
+so, that no notification that waits makes it anew."""
 _CHUNK: Final = 500
 """Rows that are read, or compared, at a time."""
 
@@ -56,7 +57,7 @@ class StoreCopy:
 
 
 def copy_directory(directory: Path, url: str) -> StoreCopy:
-    """Copy all that a directory keeps, but its links, into an empty database; the directory stays as it is.
+    """Copy all that a directory keeps, but its open links, into an empty database; the directory stays as it is.
 
     All rows are read back and compared before the commit. Nothing may write to either meanwhile.
 
@@ -119,9 +120,8 @@ def _copy(directory: Path, source: Connection, target: Connection) -> StoreCopy:
                 hint="copy into an empty database",
             )
     raw: Any = target.connection.driver_connection
-    tables = [each for each in _TABLES if each.name not in _NOT_COPIED]
-    counts = {table.name: _copy_table(source, raw, table) for table in tables}
-    for table in tables:
+    counts = {table.name: _copy_table(source, raw, table) for table in _TABLES}
+    for table in _TABLES:
         _compare(source, target, table)
         _set_sequence(raw, table)
     stored, missing = _copy_artifacts(directory, source, raw)
@@ -144,7 +144,7 @@ class _Row(NamedTuple):
 
 def _rows(connection: Connection, table: Table) -> Iterator[_Row]:
     """Yield the rows of a table in the order of its primary key."""
-    query = select(table).order_by(*table.primary_key.columns)
+    query = select(table).where(_is_copied(table)).order_by(*table.primary_key.columns)
     result = connection.execution_options(yield_per=_CHUNK).execute(query)
     of_key = [index for index, column in enumerate(table.c) if column.primary_key]
     for row in result:
@@ -154,6 +154,10 @@ def _rows(connection: Connection, table: Table) -> Iterator[_Row]:
         ]
         key = tuple(values[index] for index in of_key)
         yield _Row(key, values, key != tuple(row[index] for index in of_key))
+
+
+def _is_copied(table: Table) -> ColumnElement[bool]:
+    return _COPIED.get(table.name, true())
 
 
 def _copy_table(source: Connection, raw: RawConnection[Any], table: Table) -> int:
@@ -182,7 +186,8 @@ def _copy_table(source: Connection, raw: RawConnection[Any], table: Table) -> in
 
 def _not_storable(source: Connection, table: Table, line: int, error: psycopg.Error) -> StoreError:
     key = table.primary_key.columns
-    refused = source.execute(select(*key).order_by(*key).offset(line - 1).limit(1)).first()
+    rows = select(*key).where(_is_copied(table)).order_by(*key)
+    refused = source.execute(rows.offset(line - 1).limit(1)).first()
     named = ", ".join(map(short_repr, refused or ()))
     return StoreError(
         f"the row {named} of the table {table.name} cannot be stored in PostgreSQL, which has no NUL in texts, and no "

@@ -596,6 +596,39 @@ async def test_pages_of_other_sites_send_no_form(headers: dict[str, str], status
         assert await on.is_open() == (status == 403)
 
 
+async def test_what_no_route_has_seen_answers_as_a_page_too() -> None:
+    limits = NO_RATE_LIMITS.model_copy(update={"body_bytes": 2_000})
+    async with asked(limits=limits) as on:
+        get, post = on.client.get, on.client.post
+        large = {"request_id": on.request_id, "decision": "approve", "note": "x" * 4_000}
+        for answer, code, status in (
+            (await get(f"{on.path}/"), "not-found", 404),
+            (await get("/links/"), "not-found", 404),
+            (await get(on.path, headers={"host": "evil.example"}), "forbidden", 403),
+            (
+                await post(on.path, data=large, headers={"origin": "https://e.example"}),
+                "forbidden",
+                403,
+            ),
+            (await post(on.path, data=large, headers=OWN_FORM), "limit-exceeded", 413),
+            (await on.client.put(on.path, json={}), "method-not-allowed", 405),
+        ):
+            assert_says(answer, code, status)
+            assert_keeps_secret(answer)
+        assert (await on.client.put(on.path, json={})).headers["allow"] == "GET, HEAD, POST"
+        assert await on.is_open()
+        elsewhere = await get("/api/links/", headers=BEARER)
+        assert elsewhere.headers["content-type"] == "application/problem+json"
+
+
+async def test_the_usual_port_of_a_public_url_is_no_part_of_its_links() -> None:
+    async with asked(public_url="https://planwave.example.com:443/") as on:
+        assert on.link["url"] == f"https://planwave.example.com{on.path}"
+        headers = {"host": "planwave.example.com", "origin": "https://planwave.example.com"}
+        fields = {"request_id": on.request_id, "decision": "approve"}
+        assert (await on.client.post(on.path, data=fields, headers=headers)).status_code == 200
+
+
 async def test_public_url_is_where_links_begin_and_where_pages_may_come_from() -> None:
     public = "https://Planwave.example.com:8443/wave"
     async with asked(public_url=public) as on:

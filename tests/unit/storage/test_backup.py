@@ -280,3 +280,19 @@ async def test_a_backup_has_no_links(store: SqliteStore, tmp_path: Path) -> None
     async with SqliteStore.open(unpacked(tmp_path / "b.tar")) as restored:
         assert await restored.execution(of) is not None
         assert await restored.links.by_digest("d") is None
+
+
+async def test_a_link_that_has_ended_stays_so_in_a_backup(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    """A notification that waits would make it anew: its key is derived, and the same each time."""
+    of = await store_execution(store)
+    link = LinkRecord("l", "d", "request", of, AT, "2999-01-01T00:00:00.000000+00:00", "r1", "ops")
+    await store.links.create(link)
+    assert await store.links.end("l", "revoked")
+    await asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar")
+    async with SqliteStore.open(unpacked(tmp_path / "b.tar")) as restored:
+        await restored.links.create(link._replace(link_id="m"))
+        kept = await restored.links.by_digest("d")
+        assert kept is not None
+        assert (kept.link_id, kept.ended) == ("l", "revoked")

@@ -454,3 +454,47 @@ async def test_flow_created_before_crash_is_not_created_twice(tmp_path: Path) ->
         assert [each["plan_id"] for each in (await calls.get_json("/api/flows"))["flows"]] == [
             first["plan_id"]
         ]
+
+
+TRIP: dict[str, Any] = {
+    "nodes": [
+        {
+            "id": "s",
+            "type": "start",
+            "data": {"schema": {"type": "object", "properties": {"city": {"type": "string"}}}},
+        },
+        {"id": "t", "type": "text", "data": {"text": "{{ city }}"}},
+    ],
+    "edges": [{"source": "s", "target": "t", "data": {"channel": "flow"}}],
+}
+
+
+async def test_a_flow_is_checked_with_the_description_that_is_stored() -> None:
+    """It is the goal of its executions, so it names inputs of the graph and nothing else."""
+    async with in_process_client(dependencies()) as calls:
+
+        async def refused(method: str, path: str, body: dict[str, Any]) -> None:
+            problem = await calls.expect_problem(method, path, 422, body)
+            assert [each["pointer"] for each in problem["issues"]] == ["/description"]
+            assert "toun" in problem["issues"][0]["message"]
+
+        wrong, right = "A trip to {{ toun }}", "A trip to {{ city }}"
+        await refused("POST", "/api/flows", {"name": "F", "graph": TRIP, "description": wrong})
+        flow = await saved(calls, graph=TRIP, description=right)
+        own = f"/api/flows/{flow['plan_id']}"
+        await refused("PUT", own, {"description": wrong})
+        assert (await calls.get(own)).json()["description"] == right
+        toun = {"properties": {"toun": {"type": "string"}}}
+        other = {**TRIP, "nodes": [{**TRIP["nodes"][0], "data": {"schema": toun}}]}
+        other["edges"] = []
+        problem = await calls.expect_problem("PUT", own, 422, {"graph": other})
+        assert [each["pointer"] for each in problem["issues"]] == ["/description"]
+        both = await put(calls, flow["plan_id"], {"graph": other, "description": wrong})
+        assert (both.status_code, both.json()["description"]) == (200, wrong)
+        await saved(calls, "Draft", TRIP, description=wrong, draft=True)
+        plan = await calls.post_json("/api/flows", {"name": "P", "graph": TRIP}, 201)
+        await calls.delete(f"/api/flows/{plan['plan_id']}/name")
+        naming = {"name": "Q", "plan_id": plan["plan_id"], "description": wrong}
+        await refused("POST", "/api/flows", naming)
+        copied = await calls.post_json("/api/flows", {**naming, "plan_id": flow["plan_id"]}, 201)
+        assert copied["description"] == wrong, "its live revision has that input"

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import tarfile
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from planwave.principals import Principal
 from planwave.service.links import digest_of
 from planwave.settings import Limits
+from planwave.storage.backup import back_up
 from planwave.storage.sqlite.memory import MemoryStore
-from tests.support.service.notified import ACCEPTED, FAILING, notified
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.polling import until
+from tests.support.service.notified import ACCEPTED, FAILING, Clock, notified
 from tests.support.triggers.hook_sender import SECRET, text
 from tests.support.virtual_loop import virtual_time
 
@@ -65,6 +70,30 @@ async def test_every_attempt_sends_the_same_link_which_no_attempt_revives() -> N
         assert [each.message["data"]["request"] for each in on.received] == [request] * 3
         assert (await store.links.by_digest(link.digest)) is not None
         assert await on.service.links.page() == []
+
+
+async def test_a_notification_that_waits_in_a_restored_backup_makes_its_link_anew(
+    tmp_path: Path,
+) -> None:
+    """The message and its link are the same as before; the restored request is open, and takes the answer."""
+    kept, packed = tmp_path / "kept", tmp_path / "b.tar"
+    more: dict[str, Any] = {"table": WAITING, "public_url": PUBLIC}
+    async with notified(FAILING, store=SqliteStore.open(kept), **more) as on:
+        own_id = await on.run(approval())
+        await until(lambda: on.received)
+        await asyncio.to_thread(back_up, kept, packed)
+        first = on.received[0].message["data"]["request"]
+    restored = tmp_path / "restored"
+    with tarfile.open(packed) as tar:
+        tar.extractall(restored, filter="data")
+    later = Clock()
+    later.ahead = timedelta(hours=1)
+    async with notified(store=SqliteStore.open(restored), now=later, **more) as on:
+        await until(lambda: on.received)
+        assert [each.message["data"]["request"] for each in on.received] == [first]
+        link = await on.service.links.find(first["answer_url"].rpartition("/")[2])
+        await on.service.links.answer(link, first["request_id"], {"decision": "approve"})
+        await on.service.executions.wait(own_id)
 
 
 @virtual_time

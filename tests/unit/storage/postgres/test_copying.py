@@ -212,8 +212,11 @@ async def test_a_row_that_cannot_be_kept_is_named(
 
 async def test_links_open_something_in_one_place(directory: Path, database_url: str) -> None:
     link = LinkRecord("l", "d", "result", "x0", AT, "2999-01-01T00:00:00.000000+00:00")
+    ended = LinkRecord("m", "e", "result", "x0", AT, link.expires_at)
     async with SqliteStore.open(directory) as before:
         await before.links.create(link)
+        await before.links.create(ended)
+        await before.links.end("m", "used")
     copy_directory(directory, database_url)
     async with (
         SqliteStore.open(directory, read_only=True) as before,
@@ -221,3 +224,6 @@ async def test_links_open_something_in_one_place(directory: Path, database_url: 
     ):
         assert await before.links.by_digest("d") == link
         assert await after.links.by_digest("d") is None
+        used = await after.links.by_digest("e")
+        assert used is not None
+        assert used.ended == "used"

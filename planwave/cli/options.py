@@ -217,6 +217,15 @@ RunFromOption = Annotated[
         "repeated.",
     ),
 ]
+FlowArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME_OR_ID",
+        autocompletion=completion.flows,
+        help="A flow, by its name, its id, or the start or end of its id.",
+        show_default=False,
+    ),
+]
 InputOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -27,7 +27,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "api/schemas": "requests",
     "api/streaming": "chats",
     "cli/backends": "local",
-    "cli/commands": "chat export flows mcp notifications spend stores tokens triggers",
+    "cli/commands": "chat export flow_inputs flows mcp notifications spend stores tokens triggers",
     "cli/commands/executions": "explain labels",
     "cli/views": "imports trust",
     "client": "async_methods async_revisions sync_methods sync_revisions",

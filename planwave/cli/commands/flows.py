@@ -12,6 +12,7 @@ import typer
 
 from planwave.cli import completion
 from planwave.cli.commands.executions.browse import pagination_hint
+from planwave.cli.commands.flow_inputs import inputs
 from planwave.cli.commands.run import RunJob, run_and_exit, run_budget, run_options
 from planwave.cli.commands.triggers import triggers_of
 from planwave.cli.context import CommandContext
@@ -22,6 +23,7 @@ from planwave.cli.options import (
     ApproveOption,
     BudgetOption,
     BudgetTokensOption,
+    FlowArgument,
     InputOption,
     InputsOption,
     LimitOption,
@@ -56,15 +58,6 @@ flow_app = typer.Typer(
     add_completion=False,
 )
 
-NameArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME_OR_ID",
-        autocompletion=completion.flows,
-        help="A flow, by its name, its id, or the start or end of its id.",
-        show_default=False,
-    ),
-]
 NewNameArgument = Annotated[
     str,
     typer.Argument(
@@ -119,6 +112,9 @@ ForceOption = Annotated[
         "access tokens.",
     ),
 ]
+
+
+flow_app.command()(inputs)
 
 
 @flow_app.callback()
@@ -209,7 +205,7 @@ def ls(ctx: CommandContext, limit: LimitOption = 20) -> None:
 
 @flow_app.command()
 @shared_options(over_http=True)
-def show(ctx: CommandContext, name: NameArgument, revision: RevisionOption = None) -> None:
+def show(ctx: CommandContext, name: FlowArgument, revision: RevisionOption = None) -> None:
     """Show a flow: its graph and its revisions.
 
     For example:
@@ -238,7 +234,7 @@ def show(ctx: CommandContext, name: NameArgument, revision: RevisionOption = Non
 @shared_options(over_http=True)
 def rename(
     ctx: CommandContext,
-    name: NameArgument,
+    name: FlowArgument,
     new_name: Annotated[
         str, typer.Argument(metavar="NEW_NAME", help="Its new name.", show_default=False)
     ],
@@ -267,7 +263,7 @@ def rename(
 @shared_options(over_http=True)
 def rm(
     ctx: CommandContext,
-    name: NameArgument,
+    name: FlowArgument,
     force: ForceOption = False,
     keep_plan: Annotated[
         bool, typer.Option("--keep-plan", help="Only take the name away; the plan stays.")
@@ -299,7 +295,7 @@ def rm(
 @shared_options(over_http=True)
 def publish(
     ctx: CommandContext,
-    name: NameArgument,
+    name: FlowArgument,
     model: Annotated[
         bool | None,
         typer.Option("--model/--no-model", help="As a model of the OpenAI API (`/v1/models`)."),
@@ -347,7 +343,7 @@ def publish(
 @shared_options(with_model=True, over_http=True)
 def run(
     ctx: CommandContext,
-    name: NameArgument,
+    name: FlowArgument,
     revision: RevisionOption = None,
     saved: InputsOption = None,
     inputs: InputOption = None,

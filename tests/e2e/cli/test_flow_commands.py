@@ -189,6 +189,45 @@ def test_a_run_begins_with_saved_inputs_and_input_changes_some(
     assert invoke_ok(*run, "weekend", "--input", "days=two")["node_results"]["t"] == "Porto for two"
 
 
+def test_inputs_are_saved_listed_used_and_deleted(name: str) -> None:
+    plan_id = invoke_ok("flow", "save", name, "-", stdin=TRIP)["plan_id"]
+    own = ("flow", "inputs", name)
+    assert invoke_ok(*own) == {"input_sets": []}
+    assert f"No inputs of {name} are saved yet." in planwave(*own).stdout
+    saved = invoke_ok(*own, "--save", "weekend", "--input", "city=Porto", "--input", "days=2")
+    assert (saved["name"], saved["inputs"], saved["issues"]) == (
+        "weekend", {"city": "Porto", "days": 2}, [],
+    )  # fmt: skip
+    assert "Saved Alps" in planwave(*own, "--save", "Alps", "--input", "city=Chur").stdout
+    assert [each["name"] for each in invoke_ok(*own)["input_sets"]] == ["Alps", "weekend"]
+    assert "weekend  city=Porto  days=2" in planwave(*own).stdout
+    run = ("flow", "run", name, "--inputs")
+    assert invoke_ok(*run, "weekend")["node_results"]["t"] == "Porto for 2"
+    assert (
+        refused(*own, "--save", "bad", "--input", "days=two")["error"]["code"] == "invalid-inputs"
+    )
+    assert invoke_ok(*own, "--delete", "Alps") == {"removed": "Alps", "plan_id": plan_id}
+    assert refused(*own, "--delete", "Alps")["error"]["hint"] == "the names are weekend"
+    fields = {"properties": {"town": {"type": "string"}}, "required": ["town"]}
+    other = {
+        "nodes": [
+            {**TRIP["nodes"][0], "data": {"schema": fields}},
+            {**TRIP["nodes"][1], "data": {"text": "{{ town }}"}},
+        ],
+        "edges": [],
+    }
+    invoke_ok("flow", "save", name, "-", stdin=other)
+    assert "does not fit any more" in planwave(*own).stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--save", "a"], ["--input", "city=Porto"], ["--save", "a", "--input", "x", "--delete", "a"]],
+)
+def test_inputs_are_saved_with_a_name_and_values(name: str, options: list[str]) -> None:
+    assert refused("flow", "inputs", name, *options)["error"]["code"] == "usage"
+
+
 def test_flow_is_published_as_what_is_named(name: str) -> None:
     created = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     shown = invoke_ok("flow", "publish", name)

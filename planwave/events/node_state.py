@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import ErrorDocument
-from planwave.events.streamed_text import StreamedText
+from planwave.events.streamed_text import STREAMED_KINDS, StreamedText
 from planwave.events.usage import NO_USAGE, UsageTotal
 from planwave.graph.model import DataValue
 from planwave.graph.outputs import outputs_from_json
@@ -24,8 +24,6 @@ ENDED_NODE: Final = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
 )
 """Node statuses that never change again within an execution."""
-_STORED_KINDS: Final = ("text", "reasoning")
-"""Kinds of streamed text that the state keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +153,17 @@ class NodeState:
 
     def stream(self, kind: str, offset: int, piece: str) -> None:
         """Add a piece of streamed text; kinds other than text and reasoning are dropped."""
-        if kind in _STORED_KINDS:
+        if kind in STREAMED_KINDS:
             if self._streamed is None:
-                self._streamed = {each: StreamedText() for each in _STORED_KINDS}
+                self._streamed = {each: StreamedText() for each in STREAMED_KINDS}
             self._streamed[kind].put(offset, piece)
+
+    def restore_text(self, streamed: OutputsDocument | None) -> None:
+        """Take what an attempt that did not complete had streamed, in place of the pieces of it."""
+        if streamed is not None:
+            self.discard_text()
+            for kind, text in streamed.items():
+                self.stream(kind, 0, str(text["value"]))
 
     def as_json(self) -> NodeSnapshot:
         """Return the node as JSON, every public field, with the text streamed so far."""

@@ -466,6 +466,7 @@ def _end_node(state: ExecutionState, event: NodeOutcome, status: NodeStatus) -> 
     if event.attempt is not None:
         node.attempt = event.attempt
     node.duration_s = event.data.get("duration_s", node.duration_s)
+    node.restore_text(event.data.get("streamed"))
     state.usage_ledger.observe(event)
     if state.requests:
         state.close_requests_of(node.path)
@@ -499,6 +500,7 @@ def _node_retrying(state: ExecutionState, event: NodeRetrying) -> None:
     node = state.node(event.path)
     node.status = "retrying"
     node.error, node.traceback = event.data.get("error"), event.data.get("traceback")
+    node.restore_text(event.data.get("streamed"))
     state.usage_ledger.observe(event)
 
 

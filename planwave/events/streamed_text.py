@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from planwave.shapes.common import OutputsDocument
+
+STREAMED_KINDS: Final = ("text", "reasoning")
+"""Kinds of streamed text that are kept: in the state, and of an attempt that does not complete."""
 
 
 class Change(NamedTuple):
@@ -10,6 +17,11 @@ class Change(NamedTuple):
 
     offset: int
     content: str
+
+
+def streamed_document(texts: Mapping[str, str]) -> OutputsDocument:
+    """Return texts by kind as events have them: in the form of outputs, without the empty ones."""
+    return {kind: {"type": "text", "value": text} for kind, text in texts.items() if text}
 
 
 class StreamedText:

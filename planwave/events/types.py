@@ -94,12 +94,7 @@ class Event(NamedTuple, Generic[TypeT, DataT]):
 
     def as_json(self) -> dict[str, Any]:
         """Return the event as JSON, without the keys that do not apply."""
-        document: dict[str, Any] = {
-            "execution_id": self.execution_id,
-            "seq": self.seq,
-            "at": self.at,
-            "type": self.type,
-        }
+        document: dict[str, Any] = dict(zip(self._fields[:4], self[:4], strict=True))
         if self.path is not None:
             document["path"] = self.path
         if self.attempt is not None:
@@ -238,9 +233,10 @@ class FailedData(TypedDict):
 
 
 class CancelledData(TypedDict):
-    """Why an execution or a node was cancelled."""
+    """Why an execution or a node was cancelled; ``streamed`` of a node as in ``node.failed``."""
 
     cause: NotRequired[Json]
+    streamed: NotRequired[OutputsDocument]
 
 
 class WaveStartedData(TypedDict):
@@ -300,21 +296,24 @@ class NodeFailedData(TypedDict):
     """The last failure of a node.
 
     ``outputs`` are those of its error policy; ``retryable``: another execution may succeed.
-    ``traceback``: of an exception that is not planwave's own, without secrets.
+    ``traceback``: of an exception that is not planwave's own, without secrets. ``streamed``: what the
+    attempt had streamed, by kind; nothing follows from it, and an attempt after it begins anew.
     """
 
     error: ErrorDocument
     handled: NotRequired[bool]
     outputs: NotRequired[OutputsDocument]
+    streamed: NotRequired[OutputsDocument]
     duration_s: NotRequired[float]
     retryable: NotRequired[bool]
     traceback: NotRequired[Annotated[str, OPERATOR_ONLY]]
 
 
 class NodeRetryingData(TypedDict):
-    """The failure of one attempt, and when the next attempt begins; ``traceback`` as in ``node.failed``."""
+    """The failure of one attempt, and when the next begins; ``traceback``, ``streamed`` as in ``node.failed``."""
 
     error: NotRequired[ErrorDocument]
+    streamed: NotRequired[OutputsDocument]
     delay_s: float
     next_attempt: int
     traceback: NotRequired[Annotated[str, OPERATOR_ONLY]]

@@ -84,6 +84,17 @@ class RunLimits:
         self.state_bytes += size
         return None
 
+    def add_text(self, text: str) -> str:
+        """Count text that a node streamed and that is no result; return as much of it as may be stored."""
+        state_left = (
+            None if self._max_state_bytes is None else self._max_state_bytes - self.state_bytes
+        )
+        bounds = [each for each in (self._max_result_bytes, state_left) if each is not None]
+        while text and bounds and (size := size_of(text)) > min(bounds):
+            text = text[: len(text) * max(min(bounds), 0) // size]
+        self.state_bytes += size_of(text) if text else 0
+        return text
+
     def add_graph(self, document: Json) -> None:
         """Count the document of a nested graph, which is stored with the run."""
         if self._max_state_bytes is not None:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import NamedTuple, NewType
 
 from planwave.errors import NESTED_FAILED, ErrorCause, ErrorDocument, NodeError, PermanentError
+from planwave.events.streamed_text import StreamedText
 from planwave.events.types import BlockedCause, NodeParkedData
 from planwave.executor.scheduling.schedule import Schedule
 from planwave.executor.scheduling.types import Cause, NodeStatus
@@ -213,6 +214,7 @@ class Attempt:
             node began; "" where that is not known, None where nothing is declared.
         waits: The reply tokens of the counted tasks that wait for nested runs, or for the budget.
         node_run: The nested runs and once values of its node, or None if there are none.
+        streamed: The text that it has streamed so far, by kind; None before the first piece.
     """
 
     __slots__ = (
@@ -244,7 +246,7 @@ class Attempt:
         "reentries",
         "resume_args",
         "started",
-        "stream_offsets",
+        "streamed",
         "task",
         "waits",
         "was_started",
@@ -286,7 +288,7 @@ class Attempt:
         self.has_other_tasks = False
         self.waits: set[ReplyTo] | None = None
         self.node_run: NodeRun | None = None
-        self.stream_offsets: dict[str, int] | None = None
+        self.streamed: dict[str, StreamedText] | None = None
 
     def replaced_by(self, successor: Attempt) -> Attempt:
         """Pass the node run on to the attempt that replaces this one; return the successor."""

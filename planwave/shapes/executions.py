@@ -401,6 +401,9 @@ class DocumentNode(TypedDict):
     """As text; null where there is none."""
     outputs: dict[str, Any] | None
     """`{handle: {type, value}}`."""
+    streamed: NotRequired[dict[str, str]]
+    """The `text` and the `reasoning` that its last attempt had streamed when it was cancelled or failed, which is no result;
+    left out where there is none."""
     error: str | None
     """Why it failed, as text."""
     error_detail: ErrorDocument | None

@@ -14,6 +14,9 @@ from planwave.jsonio import dumps_exact
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
+_FIELDS: Final = ("outputs", "streamed")
+"""The fields of an event whose values may be stored apart: ``{name: {"type", "value"}}``."""
+
 Artifact = tuple[str, bytes]
 """sha256 of a large value's JSON, and the JSON."""
 
@@ -22,8 +25,16 @@ ReadArtifact = Callable[[str], bytes | None]
 
 
 def offload_artifacts(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
-    """Replace an event's output values of more than ``limit`` bytes of JSON by their hashes."""
-    outputs: Any = event.data.get("outputs")
+    """Replace an event's output values, and streamed texts, of more than ``limit`` bytes of JSON by their hashes."""
+    artifacts: list[Artifact] = []
+    for field in _FIELDS:
+        event, offloaded = _offload(event, field, limit)
+        artifacts += offloaded
+    return event, artifacts
+
+
+def _offload(event: Event, field: str, limit: int) -> tuple[Event, list[Artifact]]:
+    outputs: Any = event.data.get(field)
     if not isinstance(outputs, dict):
         return event, []
     smaller: dict[str, Any] = {}
@@ -37,7 +48,7 @@ def offload_artifacts(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
             smaller[handle] = {"type": output["type"], "artifact": digest, "bytes": len(content)}
     if not artifacts:
         return event, []
-    return event._replace(data={**event.data, "outputs": smaller}), artifacts
+    return event._replace(data={**event.data, field: smaller}), artifacts
 
 
 def load_artifacts(event: Event, read: ReadArtifact) -> Event:
@@ -47,7 +58,13 @@ def load_artifacts(event: Event, read: ReadArtifact) -> Event:
         Conflict: A value is missing or was changed; see ``unreadable_error``.
         StoreError: ``store-unreadable``.
     """
-    outputs: Any = event.data.get("outputs")
+    for field in _FIELDS:
+        event = _load(event, field, read)
+    return event
+
+
+def _load(event: Event, field: str, read: ReadArtifact) -> Event:
+    outputs: Any = event.data.get(field)
     if not isinstance(outputs, dict):
         return event
     whole: dict[str, Any] = {}
@@ -57,7 +74,7 @@ def load_artifacts(event: Event, read: ReadArtifact) -> Event:
             whole[handle] = {"type": output.get("type"), "value": value}  # pyright: ignore[reportUnknownMemberType]
         else:
             whole[handle] = output
-    return event._replace(data={**event.data, "outputs": whole})
+    return event._replace(data={**event.data, field: whole})
 
 
 def _is_offloaded(output: Any) -> bool:

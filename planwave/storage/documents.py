@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 DOCUMENT_VERSION: Final = 3
 
+_CUT_OFF: Final = ("cancelled", "failed", "retrying")
+"""Statuses of nodes whose last attempt did not complete, so that what it streamed is in no result."""
+
 _Document = dict[str, Any]
 _ORIGIN: Final = (
     "plan_hash", "revision", "flow", "parent", "trigger", "created_by", "approval",
@@ -58,6 +61,7 @@ def build_document(
     ``reused`` is ``{"execution_id", "path", "failed_inside"}`` of the node whose result was taken in
     place of a run. The ``error`` of a node is the message, ``error_detail`` is ``{"code", "message",
     "hint"?}``; ``traceback`` is there where an exception of its own code failed it. A failure is ``handled`` if the node's policy, or a completed node around, handled it.
+    ``streamed`` is the text that a node had streamed when it was cancelled or failed, by kind.
     ``requests`` are open; ``answers`` a node received; ``reentries`` are its repetitions after crashes.
     ``calls`` are its recorded calls; see ``call_documents.py``. ``events`` are all from 1 on, in order.
     """
@@ -315,6 +319,9 @@ def _node(
     }
     if node.traceback is not None:
         described["traceback"] = node.traceback
+    if node.status in _CUT_OFF and node.has_streamed:
+        texts = {"text": node.text, "reasoning": node.reasoning}
+        described["streamed"] = {kind: text for kind, text in texts.items() if text}
     return described
 
 

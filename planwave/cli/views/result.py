@@ -54,6 +54,8 @@ Document = Mapping[str, Any]
 _FAILURES_SHOWN: Final = 20
 """A longer list of nodes that failed alike would not help the user."""
 _TRACEBACKS_SHOWN: Final = 3
+_EXCERPT: Final = 60
+"""Characters that are shown of what a node had written."""
 
 
 def show_result(console: CommandConsole, document: Document, path: Path | None) -> None:
@@ -168,6 +170,9 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
         if why := status_reason(status, {**node, **asking.get(path, {})}):
             line.append(f"  {one_line(why)}", style="dim")
         lines.append(line)
+        if text := streamed_text(node):
+            words = f"had written {counted(len(text), 'character')}, which nothing gets"
+            lines.append(Text(f"      {words}: {truncate(one_line(text), _EXCERPT)}", style="dim"))
         for call, facts in recorded_lines(node):
             lines.append(Text(f"      {one_line(call)}", style="dim"))
             lines += traceback_lines(facts)
@@ -220,6 +225,8 @@ def summary(console: CommandConsole, document: Document) -> Text:
     if isinstance(seconds, int | float):
         parts.append(duration(float(seconds)))
     parts += _usage(json_object(document.get("usage")))
+    if any(streamed_text(node) and not _calls(node) for node in steps):
+        parts.append("price of what was cut off unknown")
     parts += _budget(json_object(document.get("budget")))
     dot = f" {console.symbol('·', '-')} "
     return Text.assemble(
@@ -235,6 +242,16 @@ def nodes_of(document: Document) -> list[Mapping[str, Any]]:
 
 def _path(node: Mapping[str, Any]) -> str:
     return one_line(str(node.get("path") or node["id"]))
+
+
+def streamed_text(node: Mapping[str, Any]) -> str:
+    """Return what a node had written when it was cancelled or failed, "" where that is nothing."""
+    streamed = json_object(node.get("streamed"))
+    return str(streamed.get("text") or streamed.get("reasoning") or "")
+
+
+def _calls(node: Mapping[str, Any]) -> int:
+    return int(json_object(node.get("usage")).get("calls") or 0)
 
 
 def _usage(usage: Mapping[str, Any]) -> list[str]:

@@ -39,6 +39,7 @@ from planwave.executor.driver.endings import (
     cancel_nested_runs,
     end_attempt,
     fail_execution,
+    streamed_by,
 )
 from planwave.executor.driver.parking import ensure_active, start_attempt_timer, update_activity
 from planwave.executor.driver.run_state import RunState
@@ -282,6 +283,8 @@ def _fail(
         data["retryable"] = True
     if traceback:
         data["traceback"] = traceback
+    if (streamed := streamed_by(run, attempt)) is not None:
+        data["streamed"] = streamed
     if outputs is not None:
         run.causes.discard(attempt.path)
         graph_run.outputs[node] = outputs
@@ -347,6 +350,8 @@ def _schedule_retry(
     }  # fmt: skip
     if traceback:
         data["traceback"] = traceback
+    if (streamed := streamed_by(run, attempt)) is not None:
+        data["streamed"] = streamed
     run.emit(NODE_RETRYING, data, attempt.path, attempt.number)
     delay_retry(run, following, delay_s)
     attempt.graph_run.schedule.retries(attempt.node)
@@ -424,7 +429,7 @@ def _store_event(run: RunState, attempt: Attempt, message: NodeEmitted) -> NodeE
     else:
         run.emit(NODE_EVENT, _event_data(kind, data), attempt.path, attempt.number)
     if kind == TEXT_DISCARDED:
-        attempt.stream_offsets = None
+        attempt.streamed = None
     return None
 
 

@@ -43,6 +43,7 @@ from planwave.executor.driver.endings import (
     cancel_nested_runs,
     cancel_request,
     cancel_stored,
+    cancelled_data,
     decide,
     end_attempt,
     record_stored,
@@ -203,7 +204,7 @@ def cancel_node(run: RunState, command: CancelNode) -> None:
         attempt.close()
     if not graph_run.schedule.is_unneeded(node):
         graph_run.record_cancelled(path, cause)
-    run.emit(NODE_CANCELLED, {"cause": cause}, path, attempt.number)
+    run.emit(NODE_CANCELLED, cancelled_data(run, cause, attempt), path, attempt.number)
     run.mark_changed(graph_run)
     graph_run.schedule.cancelled(node, cause)
     mark_active(graph_run)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError
+from planwave.events.streamed_text import STREAMED_KINDS, streamed_document
 from planwave.events.types import (
     NODE_BLOCKED,
     NODE_CANCELLED,
@@ -17,6 +18,7 @@ from planwave.events.types import (
     NODE_SKIPPED,
     RUN_GRAPH,
     WAVE_COMPLETED,
+    CancelledData,
     EventType,
     NestedRunAbandonedData,
     NestedRunOpenedData,
@@ -52,6 +54,7 @@ from planwave.executor.state import (
 )
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE
 from planwave.graph.outputs import outputs_to_json
+from planwave.shapes.common import OutputsDocument
 
 # -- decisions -------------------------------------------------------------------------------------
 
@@ -135,7 +138,9 @@ def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> N
         if parked is not None:
             end_attempt(run, parked)
             run.effects.append(CancelTask(parked))
-        run.emit(NODE_CANCELLED, {"cause": cause.reason}, prefix + ids[node])
+        waiting = None if request is None else request.attempt
+        data = cancelled_data(run, cause.reason, parked or waiting)
+        run.emit(NODE_CANCELLED, data, prefix + ids[node])
 
 
 def _not_taken(graph_run: GraphRun, node: int) -> str | None:
@@ -230,10 +235,31 @@ def cancel_graph_run(run: RunState, graph_run: GraphRun, cause: str) -> None:
         cancel_nested_runs(run, attempt, cause)
         end_attempt(run, attempt)
         run.effects.append(CancelTask(attempt))
-        run.emit(NODE_CANCELLED, {"cause": cause}, attempt.path, attempt.number)
+        data = cancelled_data(run, cause, attempt)
+        run.emit(NODE_CANCELLED, data, attempt.path, attempt.number)
         graph_run.schedule.cancelled(attempt.node, cause)
     run.changed.pop(graph_run, None)
     apply_decisions(run, graph_run, graph_run.schedule.decide())
+
+
+def cancelled_data(run: RunState, cause: str, attempt: Attempt | None) -> CancelledData:
+    """Return why a node is cancelled, with what its attempt had streamed; it may have had none."""
+    data: CancelledData = {"cause": cause}
+    if attempt is not None and (streamed := streamed_by(run, attempt)) is not None:
+        data["streamed"] = streamed
+    return data
+
+
+def streamed_by(run: RunState, attempt: Attempt) -> OutputsDocument | None:
+    """Return what an attempt that does not complete has streamed, by kind; None for nothing.
+
+    It is without secrets, which no piece of it has to hold whole, and cut where a result would be too large.
+    """
+    texts: dict[str, str] = {}
+    for kind in STREAMED_KINDS if attempt.streamed else ():
+        text = str(run.redact(str((attempt.streamed or {}).get(kind, ""))))
+        texts[kind] = text if run.limits is None else run.limits.add_text(text)
+    return streamed_document(texts) or None
 
 
 def cancel_nested_runs(run: RunState, attempt: Attempt, cause: str) -> None:

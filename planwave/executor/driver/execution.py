@@ -205,7 +205,7 @@ class Execution:
         root.parent_runs = () if reuse is None else reuse.own_runs
         self._run = RunState(
             execution_id, root, options, epoch=epoch, last_seq=last_seq, history=history,
-            shares_places=on_place is not None, causes=causes,
+            shares_places=on_place is not None, causes=causes, redact=self.host.redact,
         )  # fmt: skip
         self._mailbox = self.host.mailbox
         self._tasks = AttemptTasks(self.host, reuse, self.publisher.publish_delta)

@@ -11,6 +11,7 @@ from typing import Final, cast
 
 from planwave.errors import PermanentError
 from planwave.events import TERMINAL, Event
+from planwave.events.streamed_text import StreamedText
 from planwave.executor.ports import Journal
 from planwave.executor.state import Attempt
 from planwave.graph.model import Json
@@ -150,7 +151,7 @@ class Publisher:
             subscription.extend(events)
 
     def publish_delta(self, attempt: Attempt, payload: Json) -> None:
-        """Publish a piece of text at once: transient, unnumbered, never stored.
+        """Publish a piece of text at once: transient, unnumbered, not stored as long as its attempt runs.
 
         Raises:
             NodeError: ``invalid-delta``, even without subscribers.
@@ -161,15 +162,18 @@ class Publisher:
             text = kind = None
         if type(text) is not str or type(kind) is not str:
             text, kind = _delta_fields(payload, attempt)
-        if not self._subscribers and self._on_events is None:
-            return
         if not (text.isascii() and kind.isascii()):
             text, kind = _LONE_SURROGATE.sub("\ufffd", text), _LONE_SURROGATE.sub("\ufffd", kind)
-        offsets = attempt.stream_offsets
-        if offsets is None:
-            offsets = attempt.stream_offsets = {}
-        offset = offsets.get(kind, 0)
-        offsets[kind] = offset + len(text)
+        streamed = attempt.streamed
+        if streamed is None:
+            streamed = attempt.streamed = {}
+        so_far = streamed.get(kind)
+        if so_far is None:
+            so_far = streamed[kind] = StreamedText()
+        offset = len(so_far)
+        so_far.put(offset, text)
+        if not self._subscribers and self._on_events is None:
+            return
         data = {"kind": kind, "text": text, "offset": offset}
         event = Event(
             self._execution_id, 0, self._now(), "node.delta", attempt.path, attempt.number, data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, NamedTuple, cast
 
 from planwave.errors import ErrorDocument
@@ -198,6 +198,7 @@ class RunState:
         outcome: How the execution ended.
         error: Why it failed.
         causes: What its nodes raised.
+        redact: Returns JSON without secrets.
         cancel_cause: Why it was cancelled, "" where it was not.
         paused_since: When it was paused, by the event loop's clock; None where it is not.
         paused_s: How long it was paused, or waited for a running place, before.
@@ -222,8 +223,10 @@ class RunState:
         history: History | None = None,
         shares_places: bool = False,
         causes: dict[str, BaseException] | None = None,
+        redact: Callable[[Json], Json] = lambda value: value,
     ) -> None:
         self.execution_id, self.root, self.options = execution_id, root, options
+        self.redact = redact
         self.epoch, self.history = epoch, history
         self.seq = last_seq if history is None else history.last_seq
         self.now = Now(0.0, "")

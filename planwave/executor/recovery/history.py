@@ -32,7 +32,7 @@ from planwave.events.types import (
 from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.json_values import size_of
 from planwave.graph.model import Json
-from planwave.shapes.common import GraphDocument
+from planwave.shapes.common import GraphDocument, OutputsDocument
 
 _ENDS: Final = frozenset(
     {"node.completed", "node.failed", "node.skipped", "node.blocked", "node.cancelled"}
@@ -332,6 +332,8 @@ class History:
                 self.state_bytes += size_of(event.data.get("data"))
             case "node.log" | "usage":
                 self.state_bytes += size_of(event.data)
+            case "node.cancelled" | "node.failed" | "node.retrying":
+                self.state_bytes += _value_bytes(event.data.get("streamed"))
             case "node.waiting" if not event.data.get("interrupted"):
                 self.state_bytes += size_of([event.data.get("request"), event.data.get("state")])
             case "nested_run.opened":
@@ -345,8 +347,11 @@ def _result_bytes(event: NodeCompleted) -> int:
     """Return the size of a result, 0 where its node did not run."""
     if _NOT_RUN & event.data.keys():
         return 0
-    outputs = event.data.get("outputs") or {}
-    return sum(size_of(output.get("value")) for output in outputs.values())
+    return _value_bytes(event.data.get("outputs"))
+
+
+def _value_bytes(outputs: OutputsDocument | None) -> int:
+    return sum(size_of(output.get("value")) for output in (outputs or {}).values())
 
 
 def seconds_between(earlier: str, later: str) -> float:

@@ -219,3 +219,41 @@ async def until_stored(server: RunningServer, execution_id: str, seq: int) -> No
 
     while await server.on_loop(state()) < seq:  # noqa: ASYNC110 - it happens in another thread
         await asyncio.sleep(0.01)
+
+
+# -- what was written before a cancel
+
+
+@pytest.mark.parametrize("artifact_bytes", [None, 100])
+async def test_what_a_cancelled_step_had_written_is_stored(
+    tmp_path: Path, artifact_bytes: int | None
+) -> None:
+    """Another service over the same storage shows it, from the events alone; large texts lie apart."""
+    step = f"/api/executions/{{}}/nodes/{'a'}"
+    with running_server(store=SqliteStore.open(tmp_path, artifact_bytes=artifact_bytes)) as server:
+        execution_id = await started(
+            server, make_graph(streaming_node("a", 10_000, 0.005), streaming_node("b", 2))
+        )
+        seen = ""
+        async for event in by_sse(server, execution_id, 0):
+            if event["type"] == "node.delta" and event["path"] == "a":
+                seen += event["data"]["text"]
+            if len(seen) > 200:
+                break
+        async with server.client() as client:
+            await client.post(f"/api/executions/{execution_id}/cancel")
+            async for event in by_sse(server, execution_id, 0):
+                if event["type"] == "node.cancelled":
+                    assert event["data"]["streamed"]["text"]["value"].startswith(seen)
+            live = (await client.get(step.format(execution_id))).json()
+    with running_server(store=SqliteStore.open(tmp_path)) as server:
+        async with server.client() as client:
+            node = (await client.get(step.format(execution_id))).json()
+            document = (await client.get(f"/api/executions/{execution_id}/document")).json()
+            again = await client.post(f"/api/executions/{execution_id}/retry")
+    of_a, of_b = document["nodes"]
+    assert live["streamed"] == node["streamed"] == of_a["streamed"]
+    assert node["streamed"]["text"].startswith(seen)
+    assert (node["status"], node["result"], node["usage"]["cost_usd"]) == ("cancelled", None, None)
+    assert (of_b["status"], "streamed" in of_b) == ("completed", False)
+    assert again.status_code == 202, "it runs again from its beginning"

@@ -305,6 +305,12 @@ async def test_run_is_retried_repeated_cancelled_and_finished(
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.get_by_role("button", name="Second, cancelled").first).to_be_visible()
     assert (await stored_events(page, repeated))[-1] == "execution.cancelled"
+    await page.get_by_role("button", name="Second, cancelled").first.click()
+    await page.reload()  # what it had written is stored, not only known to the page
+    written = page.get_by_role("region", name="What it had written")
+    await expect(written).to_contain_text("cancelled while writing")
+    await expect(written).to_contain_text("The second th")
+    await expect(written).to_contain_text("What that cost is not known.")
     model.replies = {}
     await page.get_by_role("button", name="Run the rest").click()
     await next_run(page, repeated)

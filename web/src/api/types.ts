@@ -101,9 +101,16 @@ export type DiagnosticResponse = {
   suggestion?: SuggestionResponse;
 };
 
-/** Why an execution or a node was cancelled. */
+/** One output of a node. */
+export type OutputDocument = {
+  type: string;
+  value: unknown;
+};
+
+/** Why an execution or a node was cancelled; `streamed` of a node as in `node.failed`. */
 export type CancelledData = {
   cause?: unknown;
+  streamed?: Record<string, OutputDocument>;
 };
 
 export type ExecutionCancelledEvent = {
@@ -369,12 +376,6 @@ export type NodeCancelledEvent = {
   data: CancelledData;
 };
 
-/** One output of a node. */
-export type OutputDocument = {
-  type: string;
-  value: unknown;
-};
-
 /** Where a result was taken from; `failed_inside`: the node completed although one inside it failed. */
 export type ReuseOrigin = {
   execution_id: string;
@@ -437,11 +438,12 @@ export type NodeEventEvent = {
   data: NodeEventData;
 };
 
-/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. `traceback`: of an exception that is not planwave's own, without secrets. */
+/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. `traceback`: of an exception that is not planwave's own, without secrets. `streamed`: what the attempt had streamed, by kind; nothing follows from it, and an attempt after it begins anew. */
 export type NodeFailedData = {
   error: ErrorDocument;
   handled?: boolean;
   outputs?: Record<string, OutputDocument>;
+  streamed?: Record<string, OutputDocument>;
   duration_s?: JsonNumber;
   retryable?: boolean;
   traceback?: string;
@@ -474,9 +476,10 @@ export type NodeParkedEvent = {
   data: NodeParkedData;
 };
 
-/** The failure of one attempt, and when the next attempt begins; `traceback` as in `node.failed`. */
+/** The failure of one attempt, and when the next begins; `traceback`, `streamed` as in `node.failed`. */
 export type NodeRetryingData = {
   error?: ErrorDocument;
+  streamed?: Record<string, OutputDocument>;
   delay_s: JsonNumber;
   next_attempt: number;
   traceback?: string;
@@ -1357,6 +1360,8 @@ export type DocumentNode = {
   result: string | null;
   /** `{handle: {type, value}}`. */
   outputs: Record<string, unknown> | null;
+  /** The `text` and the `reasoning` that its last attempt had streamed when it was cancelled or failed, which is no result; left out where there is none. */
+  streamed?: Record<string, string>;
   /** Why it failed, as text. */
   error: string | null;
   error_detail: ErrorDocument | null;

@@ -7,6 +7,7 @@ import { openParents, parentsOf } from "@/stream/edges";
 import { withNames } from "@/stream/names";
 import { useRun } from "@/stream/RunProvider";
 import type { NodeState, RunError, RunState } from "@/stream/runState";
+import { isCostUnknown } from "@/stream/usage";
 import { waitingWords } from "@/stream/waiting";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
@@ -46,7 +47,7 @@ function Given({ executionId, node, onSelect }: OutputTabProps) {
   return (
     <>
       <NotThere {...{ executionId, node, onSelect }} />
-      {node.text.length > 0 && <Unfinished node={node} />}
+      <Unfinished node={node} />
     </>
   );
 }
@@ -61,6 +62,7 @@ function BetweenAttempts({ executionId, node }: PartProps) {
         {node.retryAt === null ? " soon" : ` at ${formatTime(new Date(node.retryAt), true)}`}.
       </Note>
       {node.error && <Failure node={node} error={node.error} traceback={step.data?.traceback} />}
+      <Unfinished node={node} />
     </>
   );
 }
@@ -85,12 +87,7 @@ function Streaming({ node }: Pick<PartProps, "node">) {
   return (
     <>
       <p className={styles.quiet}>{formatAmount(length, "character")} so far</p>
-      {node.reasoning.length > 0 && (
-        <details className={styles.fold} open={length === 0}>
-          <summary>Reasoning</summary>
-          <Text text={node.reasoning.tail} />
-        </details>
-      )}
+      <Reasoning node={node} />
       {offset > 0 && <p className={styles.quiet}>… the beginning is shown when the step is done</p>}
       <div className={styles.growing}>
         <Text text={tail} />
@@ -99,13 +96,41 @@ function Streaming({ node }: Pick<PartProps, "node">) {
   );
 }
 
-/** What had been streamed when a step was cut off; it is kept as long as the page is open. */
-function Unfinished({ node: { text } }: Pick<PartProps, "node">) {
+function Reasoning({ node: { text, reasoning } }: Pick<PartProps, "node">) {
+  if (reasoning.length === 0) return null;
+  return (
+    <details className={styles.fold} open={text.length === 0}>
+      <summary>Reasoning</summary>
+      <Text text={reasoning.tail} />
+    </details>
+  );
+}
+
+const CUT_OFF: Partial<Record<NodeStatus, string>> = {
+  cancelled: "cancelled while writing",
+  failed: "failed while writing",
+  retrying: "failed while writing",
+};
+
+/** What had been streamed when a step was cut off. */
+function Unfinished({ node }: Pick<PartProps, "node">) {
+  const { text, reasoning, status } = node;
+  if (text.length + reasoning.length === 0) return null;
   return (
     <section aria-label="What it had written">
+      {CUT_OFF[status] && (
+        <header className={styles.outputHead}>
+          <Tag>{CUT_OFF[status]}</Tag>
+          <Button small kind="quiet" icon="copy" onClick={() => void copyText(text.tail)}>
+            Copy
+          </Button>
+        </header>
+      )}
       <p className={styles.quiet}>
-        It had written {formatAmount(text.length, "character")}, which other steps do not get:
+        It had written {formatAmount(text.length, "character")}, which other steps do not get.
+        {isCostUnknown(node) && " What that cost is not known."}
       </p>
+      <Reasoning node={node} />
       {text.offset > 0 && <p className={styles.quiet}>…</p>}
       <Text text={text.tail} />
     </section>
@@ -126,6 +151,7 @@ function Stored({ executionId, node }: PartProps) {
       {node.error && node.status === "failed" && (
         <Failure node={node} error={node.error} traceback={step.data?.traceback} />
       )}
+      {node.status === "failed" && <Unfinished node={node} />}
       <Loaded query={step} label="Loading what came out">
         {({ outputs }) => {
           const handles = Object.entries(outputs ?? {});

@@ -82,3 +82,22 @@ test("a run whose last steps delivered nothing says so", async () => {
   await showResult([], { b: "Not shown" });
   expect(await screen.findByText("The run gave nothing.")).toBeTruthy();
 });
+
+test("what a step had cost that was cut off in its first call is not known, and no zero", async () => {
+  api = await startTestApi({ "GET /api/executions/e1": { planning: null } });
+  const text = { tail: "Lisbon has", offset: 0, length: 10 };
+  const cut = { ...newNodeState("write"), status: "cancelled" as const, text };
+  const run: RunState = {
+    ...newRunState("e1"),
+    status: "cancelled",
+    nodes: new Map([["write", cut]]),
+  };
+  const inspector = (
+    <RunInspector run={run} tab="cost" onTab={() => {}} onSelect={() => {}} onRead={() => {}} />
+  );
+  renderRoutes([{ path: "/", element: inspector }]);
+  expect(await screen.findByText("–, and what was cut off: not known")).toBeTruthy();
+  const row = screen.getByRole("list", { name: "Cost by step" });
+  expect(row.textContent).toBe("cut offwritenot known");
+  expect(screen.queryByText(/\$0/)).toBeNull();
+});

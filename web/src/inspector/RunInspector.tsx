@@ -7,7 +7,7 @@ import { type JsonNumber, writeJson } from "@/json";
 import { budgetLines } from "@/stream/budget";
 import { withNames } from "@/stream/names";
 import type { NodeState, RunError, RunState } from "@/stream/runState";
-import { tokenWords } from "@/stream/usage";
+import { isCostUnknown, tokenWords } from "@/stream/usage";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { formatAmount, formatCount, formatUsd } from "@/ui/format";
@@ -246,7 +246,9 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
   const { usage } = run;
   const planning = useExecution(run.executionId).data?.planning;
   const now = useNow(run.status === "executing");
-  const paid = [...run.nodes.values()].filter((node) => node.usage.calls > 0);
+  const nodes = [...run.nodes.values()];
+  const paid = nodes.filter((node) => node.usage.calls > 0);
+  const cutOff = nodes.filter(isCostUnknown);
   return (
     <>
       <dl className={parts.pairs}>
@@ -255,7 +257,10 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
         <dt>Tokens</dt>
         <dd>{tokenWords(usage)}</dd>
         <dt>Cost</dt>
-        <dd>{costWords(usage.cost_usd, usage.estimated)}</dd>
+        <dd>
+          {costWords(usage.cost_usd, usage.estimated)}
+          {cutOff.length > 0 && ", and what was cut off: not known"}
+        </dd>
         {planning && (
           <>
             <dt>Planning</dt>
@@ -286,6 +291,15 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
               {formatAmount(node.usage.input_tokens + node.usage.output_tokens, "token")},{" "}
               {costWords(node.usage.cost_usd, node.usage.estimated)}
             </span>
+          </li>
+        ))}
+        {cutOff.map((node) => (
+          <li key={node.path}>
+            <span>cut off</span>
+            <button type="button" onClick={() => onSelect(node.path)}>
+              {node.name}
+            </button>
+            <span>not known</span>
           </li>
         ))}
       </ol>

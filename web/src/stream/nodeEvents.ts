@@ -38,7 +38,7 @@ import {
   type ResultPreview,
   type RunState,
 } from "@/stream/runState";
-import { putText } from "@/stream/streamedText";
+import { putText, wholeText } from "@/stream/streamedText";
 import { addUsage, enterAttempt, leaveAttempt, recordUsage } from "@/stream/usage";
 
 /** Characters of a result that the state keeps. */
@@ -129,6 +129,7 @@ export function nodeRetrying(draft: Draft, event: NodeRetryingEvent): void {
   const node = draft.node(event.path);
   node.status = "retrying";
   node.error = runError(event.data.error);
+  restoreText(node, event.data.streamed);
   const delayS = numberOf(event.data.delay_s) ?? 0;
   node.retryAt = new Date(Date.parse(event.at) + 1000 * delayS).toISOString();
   openSpan(node, "backoff", event.at);
@@ -258,12 +259,20 @@ function isBlockedCause(cause: unknown): cause is BlockedCause {
   return isObject(fieldOf(cause, "error"));
 }
 
+/** Take what an attempt that did not complete had streamed, in place of the pieces of it. */
+function restoreText(node: NodeDraft, streamed: Outputs | undefined) {
+  if (!streamed) return;
+  node.text = wholeText(toText(streamed.text?.value));
+  node.reasoning = wholeText(toText(streamed.reasoning?.value));
+}
+
 function end(draft: Draft, event: OutcomeEvent, status: NodeStatus) {
   const node = draft.node(event.path);
   node.status = status;
   node.endedAt = event.at;
   if (event.attempt !== undefined) node.attempt = event.attempt;
   if ("duration_s" in event.data) node.durationS = numberOf(event.data.duration_s);
+  if ("streamed" in event.data) restoreText(node, event.data.streamed);
   closeSpan(node, event.at);
   closeCalls(node, event.at);
   if (status === "completed" || status === "failed" || status === "cancelled") {

@@ -224,6 +224,25 @@ describe("streamed text", () => {
     expect(fold([reasoning, discarded]).nodes.get("a")?.reasoning.tail).toBe("");
   });
 
+  it("comes from the event of what was cut off, without any piece of it, until it is tried again", () => {
+    const streamed = {
+      text: { type: "text", value: "Lisb" },
+      reasoning: { type: "text", value: "So" },
+    };
+    for (const type of ["node.cancelled", "node.failed", "node.retrying"]) {
+      const cut = node({ type, seq: 2, data: { delay_s: 1, next_attempt: 2, streamed } });
+      for (const events of [
+        [started(1, 1), cut],
+        [started(1, 1), delta("Lis", 0), cut],
+      ]) {
+        const { text, reasoning, usage } = fold(events).nodes.get("a") as NodeState;
+        expect([text.tail, text.length, reasoning.tail]).toEqual(["Lisb", 4, "So"]);
+        expect([usage.calls, usage.cost_usd]).toEqual([0, null]);
+      }
+      if (type === "node.retrying") expect(textOf([started(1, 1), cut, started(3, 2)])).toBe("");
+    }
+  });
+
   it("keeps the end of a long text, and where it begins", () => {
     const piece = "🌊".repeat(50_000);
     const text = fold([0, 1, 2, 3].map((index) => delta(piece, index * 50_000))).nodes.get(

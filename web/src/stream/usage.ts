@@ -1,5 +1,6 @@
 import type { UsageData, UsageResponse } from "@/api/types";
 import { numberOf, writeJson } from "@/json";
+import type { NodeState } from "@/stream/runState";
 import { formatCount } from "@/ui/format";
 
 /**
@@ -107,6 +108,12 @@ export function addUsage(total: UsageResponse, data: UsageData): UsageResponse {
     ...added("cache_write_tokens", total, data),
     ...added("reasoning_tokens", total, data),
   };
+}
+
+/** Return whether a step was cut off in its first call: it had written something, and nobody says what that cost. */
+export function isCostUnknown({ status, usage, text, reasoning }: NodeState): boolean {
+  const isCutOff = status === "cancelled" || status === "failed" || status === "retrying";
+  return isCutOff && usage.calls === 0 && text.length + reasoning.length > 0;
 }
 
 /** As the service rounds it: prices of a token have no more decimals, so the sum is exact in any order. */

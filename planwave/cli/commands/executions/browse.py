@@ -43,7 +43,14 @@ from planwave.cli.options import (
     shared_options,
 )
 from planwave.cli.views.plan import inputs_text, show_plan
-from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_next, show_result
+from planwave.cli.views.result import (
+    node_lines,
+    nodes_of,
+    show_failure,
+    show_next,
+    show_result,
+    streamed_text,
+)
 from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.principals import Principal
@@ -274,9 +281,9 @@ def _show_execution(ctx: CommandContext, console: CommandConsole, stored: _Store
     show_result(console, document, path)
     show_next(ctx, console, document)
     for node in nodes_of(document):
-        if node.get("result") is not None:
+        if node.get("result") is not None or streamed_text(node):
             words = f"show {execution_id} --node {shlex.quote(str(node.get('path')))}"
-            console.verbatim(f"The whole result of a step: {ctx.command_hint(words)}")
+            console.verbatim(f"The whole text of a step: {ctx.command_hint(words)}")
             break
 
 
@@ -293,6 +300,10 @@ def _show_node(console: CommandConsole, document: Mapping[str, Any], name: str) 
         console.markdown(str(node["result"]))
     else:
         show_failure(console, node)
+        if text := streamed_text(node):
+            console.line()
+            console.text("It had written this, which no other step gets:")
+            console.markdown(text)
 
 
 def find_node(document: Mapping[str, Any], name: str) -> dict[str, Any]:

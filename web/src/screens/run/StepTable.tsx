@@ -1,6 +1,7 @@
 import { Fragment } from "react";
 import { callerInside, isQuestion } from "@/stream/calls";
 import type { NodeState, RunState } from "@/stream/runState";
+import { isCostUnknown } from "@/stream/usage";
 import { formatCount, formatUsdShort } from "@/ui/format";
 import { Status } from "@/ui/Status";
 import { numericCell, Row, RowGap, Table } from "@/ui/Table";
@@ -92,7 +93,8 @@ function Cells({ node, now, isSelected, onSelect }: CellsProps) {
         {usage.calls > 0 && formatCount(usage.input_tokens + usage.output_tokens)}
       </td>
       <td className={numericCell}>
-        {usage.calls > 0 && (usage.cost_usd === null ? "–" : formatUsdShort(usage.cost_usd))}
+        {(usage.calls > 0 || isCostUnknown(node)) &&
+          (usage.cost_usd === null ? "–" : formatUsdShort(usage.cost_usd))}
       </td>
       <td className={numericCell}>{durationOf(node, now)}</td>
     </>

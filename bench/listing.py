@@ -22,14 +22,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from planwave.events import Event
 from planwave.ids import new_id
+from planwave.storage.event_codec import search_key
+from planwave.storage.execution_facts import ExecutionFacts
 from planwave.storage.records import ExecutionRecord
+from planwave.storage.search_signatures import signature_of
 from planwave.storage.sqlite.store import SqliteStore
 
 STORED = 10_000
@@ -61,14 +64,20 @@ WORDS = [
     "wave",
 ]
 
-ASKED: dict[str, dict[str, str]] = {
+Queries = Mapping[str, dict[str, str]]
+ASKED: Queries = {
     "the newest": {},
     "a status": {"status": "cancelled"},
     "since a time": {"since": "2026-01-05", "status": "failed"},
     "a text": {"q": "market"},
     "a text nobody wrote": {"q": "zebra"},
+    "a word of a result": {"q": "lisbon"},
+    "a word of ten results": {"q": "alfama"},
+    "a word of all results": {"q": "paragraph"},
 }
-"""Queries of ``GET /api/executions``."""
+"""Queries of ``GET /api/executions``; an id is asked for, too."""
+PARAGRAPHS = 40
+"""Of a result, each of a sentence: 4 kB of what is searched of an execution."""
 
 CHECKED = {
     "nodes": [{"id": f"n{n}", "type": "text", "data": {"text": "{{ input }}"}} for n in range(30)],
@@ -85,13 +94,22 @@ def at(second: int) -> str:
     )
 
 
-async def fill(directory: Path, number: int = STORED) -> None:
-    """Keep executions of 30 log lines each, in 5 batches, over as many minutes."""
+async def fill(directory: Path, number: int = STORED) -> str:
+    """Keep executions of 30 log lines each, in 5 batches, over as many minutes; return the id of one of them."""
     rnd = random.Random(1)
     store = SqliteStore.open(directory)
+    rare = set(rnd.sample(range(number), 10))
+
+    def result_of(n: int) -> str:
+        """Return what is searched of a result: every twentieth names a city, ten a part of it."""
+        begun = "Alfama. " if n in rare else "Lisbon. " if n % 20 == 0 else ""
+        sentences = (" ".join(rnd.choices(WORDS, k=12)) for _ in range(PARAGRAPHS))
+        return begun + "\n".join(f"Paragraph {k}: {text}." for k, text in enumerate(sentences))
+
+    ids = [new_id() for _ in range(number)]
 
     async def keep(n: int) -> None:
-        name, began = new_id(), at(n * 60)
+        name, began = ids[n], at(n * 60)
         title, goal = (" ".join(rnd.choices(WORDS, k=k)) for k in (5, 30))
         end = rnd.choice(["completed"] * 8 + ["failed", "cancelled"])
         record = ExecutionRecord(name, f"plan-{n % PLANS}", title, goal, "starting", began)
@@ -103,13 +121,17 @@ async def fill(directory: Path, number: int = STORED) -> None:
         await store.create_execution(record, events[:1])
         for first in range(1, len(events), 8):
             await store.append(name, 1, events[first : first + 8])
-        await store.set_document_seqs({name: len(events)})
+        text = result_of(n).casefold()
+        signature = signature_of(search_key(title, goal), name, text)
+        facts = ExecutionFacts(0, None, 1.0, text, signature, ())
+        await store.set_document_seqs({name: len(events)}, {name: facts})
 
     for first in range(0, number, 500):
         async with asyncio.TaskGroup() as group:
             for n in range(first, min(first + 500, number)):
                 group.create_task(keep(n))
     await store.close()
+    return ids[number // 3]
 
 
 async def load(
@@ -184,10 +206,12 @@ def serve(directory: Path) -> tuple[subprocess.Popen[str], str]:
     return server, json.loads(server.stdout.readline())["url"]
 
 
-async def from_store(directory: Path, clients: int, seconds: float, every: float) -> None:
+async def from_store(
+    directory: Path, asked: Queries, clients: int, seconds: float, every: float
+) -> None:
     """Measure the store by itself."""
     store = SqliteStore.open(directory)
-    for name, query in ASKED.items():
+    for name, query in asked.items():
         chosen: dict[str, Any] = {"text" if k == "q" else k: v for k, v in query.items()}
         taken = await load(lambda c=chosen: store.executions(**c), clients, seconds, every)
         show(f"store: {name}", taken, seconds)
@@ -197,10 +221,10 @@ async def from_store(directory: Path, clients: int, seconds: float, every: float
     await store.close()
 
 
-async def over_http(url: str, clients: int, seconds: float, every: float) -> None:
+async def over_http(url: str, asked: Queries, clients: int, seconds: float, every: float) -> None:
     """Measure ``GET /api/executions``, and ``POST /api/check`` beside it."""
     connections = Connections(url)
-    for name, query in ASKED.items():
+    for name, query in asked.items():
         path = f"/api/executions?{urlencode(query)}"
         taken = await load(lambda p=path: connections.get(p), clients, seconds, every)
         show(f"HTTP: {name}", taken, seconds)
@@ -231,11 +255,12 @@ def main() -> None:
     given = parser.parse_args()
     how = (given.clients, given.seconds, given.every)
     with tempfile.TemporaryDirectory(prefix="bench-listing-") as directory:
-        asyncio.run(fill(Path(directory), given.stored))
-        asyncio.run(from_store(Path(directory), *how))
+        an_id = asyncio.run(fill(Path(directory), given.stored))
+        asked = {**ASKED, "an id": {"q": an_id}}
+        asyncio.run(from_store(Path(directory), asked, *how))
         server, url = serve(Path(directory))
         try:
-            asyncio.run(over_http(url, *how))
+            asyncio.run(over_http(url, asked, *how))
         finally:
             server.terminate()
             server.wait()

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from planwave.api.link_pages.pages import NOTICES
 from planwave.graph.model import Graph, Node
 from planwave.service.links import digest_of
-from planwave.settings import Limits
+from planwave.settings import Limits, Settings
 from planwave.storage.audit import AuditLog, read_entries
 from planwave.storage.links import LinkRecord
 from planwave.storage.sqlite.store import SqliteStore
@@ -622,7 +622,8 @@ async def test_what_no_route_has_seen_answers_as_a_page_too() -> None:
 
 
 async def test_the_usual_port_of_a_public_url_is_no_part_of_its_links() -> None:
-    async with asked(public_url="https://planwave.example.com:443/") as on:
+    public = Settings(public_url="https://planwave.example.com:443/").public_url
+    async with asked(public_url=public) as on:
         assert on.link["url"] == f"https://planwave.example.com{on.path}"
         headers = {"host": "planwave.example.com", "origin": "https://planwave.example.com"}
         fields = {"request_id": on.request_id, "decision": "approve"}

@@ -16,6 +16,7 @@ import pytest
 from planwave.graph.model import Graph, Node
 from planwave.settings import Limits
 from planwave.storage.sqlite.store import SqliteStore
+from tests.support.cli.in_process_command import invoke
 from tests.support.graph.builders import make_graph
 from tests.support.nodes.streaming_nodes import LoggingNode, streamed_text, streaming_node
 from tests.support.server.raw_websocket import CLOSE, TEXT, RawWebSocket, raw_websocket
@@ -251,9 +252,15 @@ async def test_what_a_cancelled_step_had_written_is_stored(
             node = (await client.get(step.format(execution_id))).json()
             document = (await client.get(f"/api/executions/{execution_id}/document")).json()
             again = await client.post(f"/api/executions/{execution_id}/retry")
+        at = ("--url", server.base_url)
+        listed = await asyncio.to_thread(invoke, "show", execution_id, *at)
+        whole = await asyncio.to_thread(invoke, "show", execution_id, "--node", "a", *at)
     of_a, of_b = document["nodes"]
     assert live["streamed"] == node["streamed"] == of_a["streamed"]
     assert node["streamed"]["text"].startswith(seen)
     assert (node["status"], node["result"], node["usage"]["cost_usd"]) == ("cancelled", None, None)
     assert (of_b["status"], "streamed" in of_b) == ("completed", False)
     assert again.status_code == 202, "it runs again from its beginning"
+    assert "price of what was cut off unknown" in listed.stdout
+    assert "had written" in listed.stdout
+    assert " ".join(seen.split()) in " ".join(whole.stdout.split())

@@ -8,6 +8,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -292,7 +293,7 @@ async def test_a_link_that_has_ended_stays_so_in_a_backup(
     assert await store.links.end("l", "revoked")
     await asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar")
     async with SqliteStore.open(unpacked(tmp_path / "b.tar")) as restored:
-        await restored.links.create(link._replace(link_id="m"))
+        await restored.links.create(replace(link, link_id="m"))
         kept = await restored.links.by_digest("d")
         assert kept is not None
         assert (kept.link_id, kept.ended) == ("l", "revoked")

@@ -108,8 +108,8 @@ function Reasoning({ node: { text, reasoning } }: Pick<PartProps, "node">) {
 
 const CUT_OFF: Partial<Record<NodeStatus, string>> = {
   cancelled: "cancelled while writing",
-  failed: "failed while writing",
-  retrying: "failed while writing",
+  failed: "failed after writing",
+  retrying: "failed after writing",
 };
 
 /** What had been streamed when a step was cut off. */

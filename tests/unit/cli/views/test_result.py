@@ -181,6 +181,24 @@ def test_node_lines_have_status_time_and_reason() -> None:
     ]
 
 
+def test_what_a_step_had_written_when_it_was_cut_off_is_shown_and_its_price_unknown() -> None:
+    cut = node("a", "cancelled", cause="stopped", streamed={"text": "Lisbon\nhas " + "y" * 90})
+    told = node(
+        "b", "failed", error={"message": "no"}, streamed={"reasoning": "So"}, usage={"calls": 1}
+    )
+    document = {"status": "cancelled", "nodes": [cut, told], "usage": {}}
+    lines = [line.plain.rstrip() for line in node_lines(plain_console(), document)]
+    assert lines == [
+        "  ■ cancelled                a  A  stopped",
+        f"      had written 101 characters, which nothing gets: Lisbon has {'y' * 48}…",
+        "  ✗ failed                   b  B  no",
+        "      had written 2 characters, which nothing gets: So",
+    ]
+    assert summary(plain_console(), document).plain == (
+        "■ cancelled · 0 of 2 steps completed · price of what was cut off unknown"
+    )
+
+
 def test_the_steps_of_a_loop_are_listed_below_it_item_by_item() -> None:
     paths = ["start", "quotes", "end", "quotes[0]/it", "quotes[1]/it", "quotes[10]/it",
              "quotes[0]/q", "quotes[1]/q", "quotes[1]/q[k]/deep"]  # fmt: skip

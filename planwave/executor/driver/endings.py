@@ -139,8 +139,8 @@ def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> N
             end_attempt(run, parked)
             run.effects.append(CancelTask(parked))
         waiting = None if request is None else request.attempt
-        data = cancelled_data(run, cause.reason, parked or waiting)
-        run.emit(NODE_CANCELLED, data, prefix + ids[node])
+        told = cancelled_data(run, cause.reason, parked or waiting)
+        run.emit(NODE_CANCELLED, told, prefix + ids[node])
 
 
 def _not_taken(graph_run: GraphRun, node: int) -> str | None:

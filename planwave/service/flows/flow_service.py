@@ -118,10 +118,7 @@ class FlowService(FlowQueries):
             if plan.name is not None and name_key(plan.name) == name_key(name):
                 return await self._newest(plan.plan_id)
             record = self._copy(own_id, await self.startable(plan), plan)
-        text = _default_description(record) if description is None else description
-        record = replace(record, name=name, description=self._validate_description(text))
-        if not draft:
-            await asyncio.to_thread(self._plans.check_description, record)
+        record = await self._described(replace(record, name=name), description, draft=draft)
         await self._store.save_plan(record)
         return await self._newest(own_id)
 
@@ -306,13 +303,8 @@ class FlowService(FlowQueries):
         graph = self._plans.readable_plan(plan).graph
         if not draft:
             raise_for_graph(self._plans.check_graph(graph))
-        text = _default_description(plan) if description is None else description
-        change = PlanChange(
-            name=name,
-            description=self._validate_description(text),
-            of_flow=False,
-            takes_drafts=draft,
-        )
+        text = (await self._described(plan, description, draft=draft)).description
+        change = PlanChange(name=name, description=text, of_flow=False, takes_drafts=draft)
         return (await self._plans.change(plan.plan_id, change)).plan
 
     def _copy(self, plan_id: str, flow: Flow, original: PlanRecord) -> PlanRecord:
@@ -346,6 +338,15 @@ class FlowService(FlowQueries):
 
         now, limits = self._dependencies.timestamp(), self._dependencies.limits
         return PlanChange(content, imported=import_record(report, now, limits))
+
+    async def _described(
+        self, plan: PlanRecord, description: str | None, *, draft: bool
+    ) -> PlanRecord:
+        text = _default_description(plan) if description is None else description
+        described = replace(plan, description=self._validate_description(text))
+        if not draft:
+            await asyncio.to_thread(self._plans.check_description, described)
+        return described
 
     def _validate_description(self, description: str) -> str:
         most = self._dependencies.limits.goal_chars

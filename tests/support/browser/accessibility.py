@@ -67,7 +67,9 @@ async def assert_accessible_in_both_themes(page: Page, picture: str | None = Non
 
 _TOO_WIDE: Final = """
 () => {
-  if (document.documentElement.scrollWidth <= innerWidth) return [];
+  const main = document.querySelector("main");
+  const isWide = main && main.scrollWidth > main.clientWidth;
+  if (!isWide && document.documentElement.scrollWidth <= innerWidth) return [];
   const wide = [...document.querySelectorAll("body *")]
     .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
     .map((element) => `${element.tagName} ${element.className} ${Math.round(element.getBoundingClientRect().right)}`);
@@ -112,6 +114,8 @@ every_width = pytest.mark.parametrize(
 
 BETWEEN: Final = ((1024, 768), TABLET)
 """Half a screen and a tablet held upright: between what a desk and a phone show."""
+WIDTHS: Final = (DESKTOP, *BETWEEN, PHONE)
+"""The windows that every screen is looked at in."""
 _HIDDEN_ACTION: Final = """
 () => [...document.querySelectorAll("button[class*=primary], a[class*=primary]")]
   .filter((button) => button.checkVisibility())
@@ -148,6 +152,66 @@ async def assert_screen_is_usable(page: Page, name: str, width: str) -> None:
             await _assert_main_action_is_seen(page)
     if before is not None:
         await page.set_viewport_size(before)
+
+
+async def assert_fits_everywhere(page: Page) -> None:
+    """Check that a screen scrolls sideways at no width, and that at 400 % zoom each control can be brought into view."""
+    for size in (*WIDTHS, ZOOMED):
+        await resize(page, size)
+        await _assert_fits(page)
+        await _assert_main_action_is_seen(page)
+    unreachable = await _found_in_the_end(page, _UNREACHABLE)
+    assert not unreachable, f"at 400 % zoom these cannot be brought into view: {unreachable}"
+
+
+_WATCH_FOCUS: Final = """
+() => {
+  const reached = new Set();
+  globalThis.reachedByKeyboard = reached;
+  document.activeElement?.blur();
+  if (globalThis.watchesFocus) return;
+  globalThis.watchesFocus = true;
+  addEventListener("focusin", ({ target }) => globalThis.reachedByKeyboard.add(target), true);
+}
+"""
+_NEEDS_POINTER: Final = """
+() => {
+  const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex], [role=button], [role=tab]";
+  const SETS = "[role=tablist], [role=radiogroup], [role=toolbar], [role=menu], [role=listbox], [role=grid], [role=application], .react-flow__nodes";
+  const reached = globalThis.reachedByKeyboard;
+  const isSeen = (each) => each.checkVisibility({ visibilityProperty: true, opacityProperty: true })
+    && !each.closest("[inert], [aria-hidden='true']");
+  const isInSet = (each) => {
+    const set = each.closest(SETS);
+    return set !== null && [...reached].some((other) => set.contains(other));
+  };
+  const isOfGroup = (each) => each.type === "radio" && [...reached].some((other) => other.name === each.name);
+  const unreached = [...document.querySelectorAll(CONTROLS)]
+    .filter((each) => !each.disabled && isSeen(each) && !reached.has(each))
+    .filter((each) => each.tabIndex >= 0 || each.matches("a[href], button, input, select, textarea"))
+    .filter((each) => !isInSet(each) && !isOfGroup(each));
+  const forPointers = [...document.querySelectorAll("body *")]
+    .filter((each) => getComputedStyle(each).cursor === "pointer" && isSeen(each))
+    .filter((each) => !each.closest(`${CONTROLS}, label`) && !each.querySelector(CONTROLS));
+  return [...unreached, ...forPointers]
+    .map((each) => `${each.tagName} ${each.getAttribute("aria-label") ?? each.textContent.slice(0, 60)}`);
+}
+"""
+_MOST_STOPS: Final = 600
+"""So often Tab is pressed at most."""
+
+
+async def assert_reached_by_keyboard(page: Page) -> None:
+    """Press Tab through the page until each control had the focus, or is in a set, such as of tabs, of which one had it."""
+    await page.evaluate(_WATCH_FOCUS)
+    unreached: list[str] = []
+    for _ in range(0, _MOST_STOPS, 20):
+        for _ in range(20):
+            await page.keyboard.press("Tab")
+        unreached = await page.evaluate(_NEEDS_POINTER)
+        if not unreached:
+            return
+    raise AssertionError(f"the Tab key does not lead to {unreached}")
 
 
 async def resize(page: Page, size: tuple[int, int]) -> None:

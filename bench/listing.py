@@ -32,7 +32,7 @@ from planwave.ids import new_id
 from planwave.storage.event_codec import search_key
 from planwave.storage.execution_facts import ExecutionFacts
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.search_signatures import signature_of
+from planwave.storage.search_signatures import merge_signatures, signature_of
 from planwave.storage.sqlite.store import SqliteStore
 
 STORED = 10_000
@@ -76,6 +76,8 @@ ASKED: Queries = {
     "a word of all results": {"q": "paragraph"},
 }
 """Queries of ``GET /api/executions``; an id is asked for, too."""
+RESULTS = 200
+"""Different ones."""
 PARAGRAPHS = 40
 """Of a result, each of a sentence: 4 kB of what is searched of an execution."""
 
@@ -94,17 +96,30 @@ def at(second: int) -> str:
     )
 
 
+def result_text(rnd: random.Random) -> str:
+    """Return a result of a few pages."""
+    sentences = (" ".join(rnd.choices(WORDS, k=12)) for _ in range(PARAGRAPHS))
+    return "\n".join(f"Paragraph {number}: {text}." for number, text in enumerate(sentences))
+
+
+def searched(text: str) -> tuple[str, bytes]:
+    """Return a text as it is searched, and its signature."""
+    folded = text.casefold()
+    return folded, signature_of(folded)
+
+
 async def fill(directory: Path, number: int = STORED) -> str:
     """Keep executions of 30 log lines each, in 5 batches, over as many minutes; return the id of one of them."""
     rnd = random.Random(1)
     store = SqliteStore.open(directory)
     rare = set(rnd.sample(range(number), 10))
+    results = [searched(result_text(rnd)) for _ in range(RESULTS)]
+    named = {city: searched(f"{city}. {result_text(rnd)}") for city in ("alfama", "lisbon")}
 
-    def result_of(n: int) -> str:
-        """Return what is searched of a result: every twentieth names a city, ten a part of it."""
-        begun = "Alfama. " if n in rare else "Lisbon. " if n % 20 == 0 else ""
-        sentences = (" ".join(rnd.choices(WORDS, k=12)) for _ in range(PARAGRAPHS))
-        return begun + "\n".join(f"Paragraph {k}: {text}." for k, text in enumerate(sentences))
+    def result_of(n: int) -> tuple[str, bytes]:
+        """Return a result: every twentieth names a city, ten a part of it."""
+        city = "alfama" if n in rare else "lisbon" if n % 20 == 0 else None
+        return named[city] if city else results[n % RESULTS]
 
     ids = [new_id() for _ in range(number)]
 
@@ -121,8 +136,8 @@ async def fill(directory: Path, number: int = STORED) -> str:
         await store.create_execution(record, events[:1])
         for first in range(1, len(events), 8):
             await store.append(name, 1, events[first : first + 8])
-        text = result_of(n).casefold()
-        signature = signature_of(search_key(title, goal), name, text)
+        text, signature = result_of(n)
+        signature = merge_signatures(signature, signature_of(search_key(title, goal), name))
         facts = ExecutionFacts(0, None, 1.0, text, signature, ())
         await store.set_document_seqs({name: len(events)}, {name: facts})
 

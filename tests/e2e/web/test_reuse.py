@@ -95,6 +95,39 @@ async def test_words_of_a_run_become_an_input_in_four_clicks_and_the_model_gets_
     await expect(header.first.get_by_role("link", name="revision 2")).to_be_visible()
 
 
+async def test_the_editor_runs_only_what_changed_and_says_before_what_that_is(
+    page: Page, model: ScriptedModel
+) -> None:
+    plan_id, execution_id = await finished_run(page, model)
+    asked = len(model.prompts)
+    await page.goto(f"/plans/{plan_id}")
+    button = page.get_by_role("button", name="Run only what changed")
+    await page.locator("button[data-step]").filter(has_text="Days").click()
+    panel = page.get_by_role("complementary", name="Settings of Days")
+    await expect(button).to_have_count(0)
+    await panel.get_by_label("Task", exact=True).fill("Put the days in another order.")
+    note = page.get_by_text("1 result of the run of")
+    await expect(note).to_contain_text(
+        re.compile(r"is reused; “Days” runs\. It took \d+ tokens, under \$0\.0001 then\.")
+    )
+    await take_screenshot(page, "editor-run-changed")
+    await assert_accessible(page)
+    await button.click()
+    await page.wait_for_url(lambda url: "/runs/" in url and execution_id not in url)
+    await ended(page)
+    assert len(model.prompts) == asked + 1
+    assert "Put the days in another order." in model.prompts[-1]
+    query = f"/api/executions?plan_id={plan_id}"
+    newest = (await (await page.request.get(query)).json())["executions"][0]["execution_id"]
+    answer = await page.request.get(f"/api/executions/{newest}/document")
+    document = await answer.json()
+    assert document["parent"]["execution_id"] == execution_id
+    assert (document["plan_id"], document["revision"]) == (plan_id, 2)
+    nodes = {node["id"]: node for node in document["nodes"]}
+    assert nodes["food"]["reused"]["execution_id"] == execution_id
+    assert nodes["days"]["reused"] is None
+
+
 async def test_a_fork_is_kept_in_its_plan_after_its_change_was_shown(
     page: Page, model: ScriptedModel
 ) -> None:

@@ -2,18 +2,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { call } from "@/api/http";
 import { queryKeys } from "@/api/queryKeys";
-import type { GraphDocument } from "@/api/types";
+import type { GraphDocument, Operations } from "@/api/types";
 import { writeJson } from "@/json";
 
 /** The diagnostics and the forecast of a graph, and of the goal that names its inputs; those of the graph
  * before stay until the next response. */
 export function useCheck(graph: GraphDocument | null, goal = "") {
-  // As text: a key that is an object is written as text in every render. Places are not checked: moving a step asks
-  // nothing of the service.
-  const text = useMemo(
-    () => writeJson(graph, 0, (key, value) => (key === "ui" ? undefined : value)),
-    [graph],
-  );
+  const text = useText(graph);
   return useQuery({
     queryKey: queryKeys.check(text, goal),
     queryFn: ({ signal }) => {
@@ -30,4 +25,28 @@ export function useCheck(graph: GraphDocument | null, goal = "") {
 
 function asItIs<Data>(data: Data): Data {
   return data;
+}
+
+/** What a fork of an ended run would reuse, and what it would run. */
+export function useForkPreview(
+  executionId: string,
+  body: NonNullable<Operations["previewFork"]["body"]>,
+) {
+  return useQuery({
+    queryKey: queryKeys.forkPreview(executionId, useText(body)),
+    queryFn: ({ signal }) =>
+      call("previewFork", { path: { execution_id: executionId }, body, signal }),
+    placeholderData: (previous) => previous,
+    retry: false, // a graph with errors has none
+    gcTime: 30_000,
+  });
+}
+
+/** What is asked about, as text: a key that is an object is written as text in every render. Places are left out:
+ * moving a step asks nothing of the service. */
+function useText(asked: unknown): string {
+  return useMemo(
+    () => writeJson(asked, 0, (key, value) => (key === "ui" ? undefined : value)),
+    [asked],
+  );
 }

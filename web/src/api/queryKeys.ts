@@ -25,6 +25,8 @@ export const queryKeys = {
   lastRunOf: (planId: string, nodeId: string) => ["executions", "of", planId, nodeId] as const,
   execution: (executionId: string) => ["execution", executionId] as const,
   lineage: (executionId: string) => ["execution", executionId, "lineage"] as const,
+  forkPreview: (executionId: string, body: string) =>
+    ["execution", executionId, "fork", body] as const,
   document: (executionId: string) => ["execution", executionId, "document"] as const,
   result: (executionId: string) => ["execution", executionId, "result"] as const,
   node: (executionId: string, path: string) => ["execution", executionId, "node", path] as const,

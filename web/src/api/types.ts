@@ -1696,6 +1696,16 @@ export type FlowResponse = {
   graph: GraphDocument;
 };
 
+/** The nodes of a fork by what it would do with them. */
+export type ForkPreviewResponse = {
+  /** Their results are reused, or set by the fork; they cost nothing. */
+  reused: string[];
+  /** They run. */
+  runs: string[];
+  /** They are reused if what comes before them gives the same as before; else they run or are left out. */
+  undecided: string[];
+};
+
 /** The graph, with its title and goal where the source has them. */
 export type ImportedDocument = {
   nodes: NodeDocument[];
@@ -2410,6 +2420,18 @@ export type ForkExecutionRequest = {
   start?: boolean;
 };
 
+/** Changes to the execution; without a body there are none. */
+export type ForkPreviewRequest = {
+  /** A graph, or a plan with it, to run in place of that of the execution; the other changes are of it. Nodes are the same by their ids. */
+  graph?: GraphDocument | null;
+  /** Ids of nodes that run again in any case. */
+  rerun?: string[];
+  /** By node id, `{description?, data?}`: the node's new task, and a merge patch (RFC 7396) for its data; or `{outputs: {handle: value}}`: its outputs, without running it. */
+  changes?: Record<string, Record<string, unknown>> | null;
+  /** How to run, all of it; null: as the execution before it ran. */
+  options?: RunOptionsModel | null;
+};
+
 /** A file of another program, as text. */
 export type ImportRequest = {
   /** JSON, YAML, or a Mermaid flowchart. */
@@ -2970,6 +2992,16 @@ export type Operations = {
     body: ForkExecutionRequest | undefined;
     answer: ExecutionCreated;
   };
+  /** What a fork would reuse: `POST /api/executions/{execution_id}/fork/preview`. */
+  previewFork: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: ForkPreviewRequest | undefined;
+    answer: ForkPreviewResponse;
+  };
   /** What differs between two executions: `GET /api/executions/{execution_id}/diff/{other_id}`. */
   diffExecutions: {
     path: {
@@ -3428,6 +3460,7 @@ export const ADDRESSES = {
   answerRequest: ["POST", "/api/executions/{execution_id}/requests/{request_id}"],
   retryExecution: ["POST", "/api/executions/{execution_id}/retry"],
   forkExecution: ["POST", "/api/executions/{execution_id}/fork"],
+  previewFork: ["POST", "/api/executions/{execution_id}/fork/preview"],
   diffExecutions: ["GET", "/api/executions/{execution_id}/diff/{other_id}"],
   createFlow: ["POST", "/api/flows"],
   getFlow: ["GET", "/api/flows/{plan_id}"],

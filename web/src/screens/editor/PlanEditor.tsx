@@ -18,6 +18,7 @@ import { LastRun } from "./LastRun";
 import { PlanActions, PlanTitle } from "./PlanHeader";
 import { copyAsMermaid, downloadPlan } from "./planFile";
 import { RevisionBar } from "./RevisionBar";
+import { RunChanged } from "./RunChanged";
 import { SaveAsFlow } from "./SaveAsFlow";
 import { type Autosave, savedPlan, useAutosave } from "./useAutosave";
 import { useComparison } from "./useComparison";
@@ -92,6 +93,13 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
           blocked={blocked}
           flush={autosave.flush}
         />
+        {!blocked && (
+          <RunChanged
+            {...{ planId: plan.plan_id, goal, store, saved }}
+            options={run.options}
+            flush={autosave.flush}
+          />
+        )}
         {ran > 0 && ran < saved.revision && (
           <Note>
             The run used revision {ran}; this is revision {saved.revision}, which is newer.{" "}

@@ -53,6 +53,7 @@ _COMMANDS: Final = {
     "import": "import_:import_",
     "edit": "revisions:edit",
     "revisions": "revisions:revisions",
+    "refine": "refine:refine",
     "ls": "executions.browse:ls",
     "show": "executions.browse:show",
     "explain": "executions.explain:explain",

@@ -52,6 +52,47 @@ class AsyncRevisionMethods(ABC):
             requests.patch("api", "plans", plan_id, body=body, if_match=if_match)
         )
 
+    async def refine_plan(
+        self,
+        plan_id: str,
+        request: str,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        dry_run: bool = False,
+    ) -> PlanResponse:
+        """Have a model write the change of a plan; return the plan, as it is, with the ``proposal``.
+
+        Args:
+            plan_id: The plan.
+            request: What is to be different, in words.
+            provider: Who writes it; by default the provider of the service.
+            model: A model of that provider.
+            dry_run: Whether the proposal is not stored, so that it cannot be accepted.
+        """
+        body = {"request": request, "provider": provider, "model": model, "dry_run": dry_run}
+        return await self._send(requests.post("api", "plans", plan_id, "refine", body=body))
+
+    async def accept_proposal(
+        self,
+        plan_id: str,
+        accept: str,
+        *,
+        if_match: str,
+        author: Literal["person", "api"] = "api",
+    ) -> PlanResponse:
+        """Make the proposal of a plan its newest revision; return the plan.
+
+        Args:
+            plan_id: The plan.
+            accept: The ``hash`` of the proposal.
+            if_match: The hash that the plan must have; ``*`` for any.
+            author: The author of the revision.
+        """
+        body = {"accept": accept, "author": author}
+        path = ("api", "plans", plan_id, "refine")
+        return await self._send(requests.post(*path, body=body, if_match=if_match))
+
     async def plan_revisions(
         self, plan_id: str, *, cursor: str | None = None, limit: int | None = None
     ) -> RevisionsResponse:

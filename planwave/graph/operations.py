@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from planwave.graph.model import Json
 
@@ -95,8 +95,21 @@ Operation: TypeAlias = (
     | ReplaceGraph
 )
 
+_BY_NAME: Final[Mapping[str, type[Operation]]] = {
+    kind.op: kind
+    for kind in (
+        AddNode, UpdateNode, RemoveNode, AddEdge, RemoveEdge, Rename, SetTitle, SetGoal, ReplaceGraph,
+    )
+}  # fmt: skip
+
 
 def operation_json(operation: Operation) -> dict[str, Json]:
     """Return an operation in the JSON form of the API."""
     fields = {name: getattr(operation, name) for name in operation.__slots__}
     return {"op": operation.op, **fields}
+
+
+def operation_from_json(document: Mapping[str, Any]) -> Operation:
+    """Return an operation that ``operation_json`` wrote."""
+    fields = {name: value for name, value in document.items() if name != "op"}
+    return _BY_NAME[document["op"]](**fields)

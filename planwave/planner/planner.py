@@ -7,12 +7,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from planwave.errors import InputError, LimitExceeded, PlanInvalid, ProviderError
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.json_values import is_storable_text
-from planwave.graph.model import Graph
 from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.ids import new_id
@@ -29,7 +28,15 @@ from planwave.planner.capabilities import (
 from planwave.planner.cost_estimate import forecast
 from planwave.planner.graph_builder import ModelDefaults
 from planwave.planner.progress import PlanProgress, PlanScanner, ProgressListener, ReadSteps
-from planwave.planner.reply_parser import RETRY_WITHOUT_REPLY, ParseContext, ParseResult, read_reply
+from planwave.planner.reply_parser import (
+    RETRY_WITHOUT_REPLY,
+    ParseContext,
+    ParseResult,
+    Reading,
+    read_reply,
+)
+from planwave.planner.revised_plan import RevisedPlan, Revision
+from planwave.planner.revision import read_revision, revision_prompt
 from planwave.planner.small_models import read_small_reply, read_steps, small_request
 from planwave.prompts.render import planner_prompt, repair_prompt
 from planwave.providers.errors import TRY_AGAIN_HINT
@@ -129,14 +136,64 @@ class Planner:
         questions = self._start_conversation(prompt, provider, model, types, max_nodes, rules)
         questions = replace(questions, first=settings.of(questions.first))
         translate, steps = (read_small_reply, read_steps) if questions.small else (None, None)
-        defaults = ModelDefaults(provider, model)
         context = ParseContext(
-            self._catalogue, self._providers, defaults, self._limits, translate, types, max_nodes,
-            rules,
+            self._catalogue, self._providers, ModelDefaults(provider, model), self._limits, translate,
+            types, max_nodes, rules,
         )  # fmt: skip
         report = on_progress or _ignore_progress
         ask = partial(self._ask, on_progress=report, scope=scope, steps=steps)
-        return await self._ask_until_valid(prompt, questions, context, report, ask)
+        read = partial(_read_plan, context)
+        result, attempts = await self._ask_until_valid(questions, read, report, ask)
+        return self._plan(prompt, questions.first, result, attempts, report)
+
+    async def revise(
+        self,
+        plan: RevisedPlan,
+        words: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: ProgressListener | None = None,
+    ) -> Revision:
+        """Have a model write the operations that change a plan as a person wants it.
+
+        Args:
+            plan: The plan as it is.
+            words: What is to be different, in the person's words.
+            provider: Who plans, and runs the nodes that are added without one; None for the default.
+            model: See ``provider``.
+            on_progress: Called with each progress event; must not block.
+
+        Returns:
+            The operations with the graph that they make; none of them, with the model's sentence, where
+            the words ask for nothing that can be done.
+
+        Raises:
+            PlanwaveError: Those of ``create_plan``; ``model-cannot-plan`` also for small models.
+        """
+        check_goal(words, self._limits)
+        provider, model = self._providers.resolve(provider, model)
+        check_can_plan(self._providers, provider, model)
+        if self._providers.profile(provider, model).small:
+            raise InputError(
+                f"{provider}/{model} is too small to change a plan",
+                code="model-cannot-plan",
+                hint="choose another provider or model, or edit the plan",
+            )
+        types = plannable_types(self._catalogue, self._rules)
+        first = self._start_conversation(plan.goal, provider, model, types, None, self._rules).first
+        first = replace(first, prompt=revision_prompt(plan, words), schema=None)
+        context = ParseContext(
+            self._catalogue, self._providers, ModelDefaults(provider, model), self._limits, None,
+            types, None, self._rules,
+        )  # fmt: skip
+        report = on_progress or _ignore_progress
+        ask = partial(self._ask, on_progress=report, scope=None, steps=None)
+        read = partial(read_revision, plan, context)
+        result, attempts = await self._ask_until_valid(
+            _Conversation(first, False), read, report, ask
+        )
+        return Revision(result, provider, model, attempts)
 
     @property
     def rules(self) -> PlanRules:
@@ -159,13 +216,12 @@ class Planner:
 
     async def _ask_until_valid(
         self,
-        goal: str,
         conversation: _Conversation,
-        context: ParseContext,
+        read: Callable[[str, str], _Reading],
         on_progress: ProgressListener,
         ask: _Ask,
-    ) -> Plan:
-        """Call the model and send errors back until the plan is valid or the repairs are used up."""
+    ) -> tuple[_Reading, list[dict[str, Any]]]:
+        """Call the model and send errors back until a reply is valid or the repairs are used up."""
         request = conversation.first
         attempts: list[dict[str, Any]] = []
         findings: Sequence[Diagnostic] = ()
@@ -183,12 +239,10 @@ class Planner:
                         error.hint = _PLAN_AGAIN_HINT
                     raise
                 answer = _ModelAnswer("", "stop", self._estimated(request, "").as_json())
-            reading = read_reply(answer.text, context, answer.finish_reason)
+            reading = read(answer.text, answer.finish_reason)
             attempts.append(_attempt_record(answer, reading))
-            if reading.graph is not None:
-                for fix in _fixes_of(reading):
-                    on_progress(PlanProgress("fix", {"fix": fix}))
-                return self._plan(goal, request, reading, reading.graph, attempts)
+            if not errors_in(reading.diagnostics):
+                return reading, attempts
             findings = reading.diagnostics
             request = conversation.next_request(request, reading, answer)
         raise PlanInvalid(findings, attempts)
@@ -290,9 +344,14 @@ class Planner:
         goal: str,
         request: ModelRequest,
         result: ParseResult,
-        graph: Graph,
         attempts: Sequence[dict[str, Any]],
+        on_progress: ProgressListener,
     ) -> Plan:
+        graph = result.graph
+        if graph is None:
+            raise PlanInvalid(result.diagnostics, attempts)
+        for fix in _fixes_of(result):
+            on_progress(PlanProgress("fix", {"fix": fix}))
         return Plan(
             plan_id=self._new_id(),
             user_prompt=goal,
@@ -334,8 +393,13 @@ class _ModelAnswer(NamedTuple):
     usage: Mapping[str, Any]
 
 
+def _read_plan(context: ParseContext, reply: str, finish_reason: str) -> ParseResult:
+    return read_reply(reply, context, finish_reason)
+
+
 _PLAN_AGAIN_HINT: Final = "plan again, or choose another provider or model"
 _Ask = Callable[[ModelRequest], Awaitable[_ModelAnswer]]
+_Reading = TypeVar("_Reading", bound=Reading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +410,7 @@ class _Conversation:
     small: bool
 
     def next_request(
-        self, previous: ModelRequest, result: ParseResult, answer: _ModelAnswer
+        self, previous: ModelRequest, result: Reading, answer: _ModelAnswer
     ) -> ModelRequest:
         errors = errors_in(result.diagnostics)
         if all(d.code in RETRY_WITHOUT_REPLY for d in errors):
@@ -367,7 +431,7 @@ class _Conversation:
         return previous.max_tokens * 2
 
 
-def _attempt_record(answer: _ModelAnswer, result: ParseResult) -> dict[str, Any]:
+def _attempt_record(answer: _ModelAnswer, result: Reading) -> dict[str, Any]:
     return {
         "reply": result.reply,
         "finish_reason": answer.finish_reason,

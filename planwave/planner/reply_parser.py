@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.checking.checker import read_and_check
@@ -175,6 +175,15 @@ def _error(code: str, message: str, hint: str | None = None) -> Diagnostic:
     return Diagnostic(code, "error", message, hint=hint)
 
 
+class Reading(Protocol):
+    """What was read of a reply, and what is wrong with it."""
+
+    @property
+    def reply(self) -> str: ...
+    @property
+    def diagnostics(self) -> Sequence[Diagnostic]: ...
+
+
 Translate = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Turns another reply shape (that of small models) into the general one."""
 
@@ -224,25 +233,55 @@ def read_reply(reply: str, context: ParseContext, finish_reason: str = "stop") -
         context: The node types and providers that the plan may name, and the limits.
         finish_reason: ``length`` where the model was cut off: never a plan, however it looks.
     """
+    document = read_document(reply, context.limits, finish_reason)
+    if document.error is not None:
+        return ParseResult(document.reply, diagnostics=document.findings, fixes=document.fixes)
+    plan, findings = _parse_plan(document.value, context.translate)
+    findings = [*document.findings, *findings]
+    if plan is None:
+        return ParseResult(document.reply, diagnostics=findings, fixes=document.fixes)
+    reading = _build_and_check(plan, context, findings)
+    return replace(reading, reply=document.reply, fixes=(*document.fixes, *reading.fixes))
+
+
+class ReplyDocument(NamedTuple):
+    """The JSON of a reply without what no reply may hold.
+
+    Attributes:
+        reply: The reply as it may be kept and shown; see ``ParseResult``.
+        value: The document, if it is one.
+        findings: What is wrong with it.
+        fixes: What was taken away to get it.
+        error: Why there is no document; None where there is one.
+    """
+
+    reply: str
+    value: Json = None
+    findings: Sequence[Diagnostic] = ()
+    fixes: Sequence[str] = ()
+    error: Diagnostic | None = None
+
+
+def read_document(reply: str, limits: Limits | None, finish_reason: str = "stop") -> ReplyDocument:
+    """Find the JSON document in a reply, and take out what no reply may hold."""
     safe_reply = _storable(reply)
-    if finding := _too_long(reply, context.limits):
-        return ParseResult(safe_reply, diagnostics=[finding])
+    if finding := _too_long(reply, limits):
+        return ReplyDocument(safe_reply, findings=[finding], error=finding)
     document = extract_document(reply, finish_reason)
     if document.error is not None:
-        return ParseResult(safe_reply, diagnostics=[document.error], fixes=document.fixes)
-    depth = None if context.limits is None else context.limits.json_depth
+        return ReplyDocument(
+            safe_reply, findings=[document.error], fixes=document.fixes, error=document.error
+        )
+    depth = None if limits is None else limits.json_depth
     try:
         value = parse_strict_json(document.text, max_depth=depth)
     except GraphInvalid as invalid:
-        return ParseResult(safe_reply, diagnostics=invalid.diagnostics, fixes=document.fixes)
+        findings: Sequence[Diagnostic] = invalid.diagnostics
+        return ReplyDocument(safe_reply, findings=findings, fixes=document.fixes, error=findings[0])
     value, safe_value, forbidden = redact_forbidden(value)
     if forbidden:
         safe_reply = json.dumps(safe_value, ensure_ascii=False)
-    plan, findings = _parse_plan(value, context.translate)
-    if plan is None:
-        return ParseResult(safe_reply, diagnostics=[*forbidden, *findings], fixes=document.fixes)
-    reading = _build_and_check(plan, context, [*forbidden, *findings])
-    return replace(reading, reply=safe_reply, fixes=(*document.fixes, *reading.fixes))
+    return ReplyDocument(safe_reply, value, forbidden, document.fixes)
 
 
 def _storable(reply: str) -> str:

@@ -119,6 +119,17 @@ def repair_prompt(
     )
 
 
+def revise_prompt(goal: str, plan: str, words: str) -> str:
+    """Return the user prompt for the change of a plan.
+
+    Args:
+        goal: The goal of the plan.
+        plan: The plan as JSON text.
+        words: What is to be different, in the words of a person.
+    """
+    return _render("planner_revise.j2", goal=goal, plan=plan, words=words)
+
+
 def small_planner_prompt(goal: str, example_goal: str, example_plan: str) -> tuple[str, str, str]:
     """Return the system prompt for a plan by a small model, and the user prompt in two parts.
 

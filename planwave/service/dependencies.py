@@ -21,6 +21,7 @@ from planwave.setting_tables import NotificationSettings
 from planwave.settings import Limits
 
 if TYPE_CHECKING:
+    from planwave.planner.revised_plan import RevisedPlan, Revision
     from planwave.service.carriers.carrier import Carrier
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.service.triggers.trigger_service import Trigger
@@ -41,6 +42,15 @@ class PlannerPort(Protocol):
         *,
         on_progress: Callable[[Any], None] | None = None,
     ) -> Plan: ...
+    async def revise(
+        self,
+        plan: RevisedPlan,
+        words: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: Callable[[Any], None] | None = None,
+    ) -> Revision: ...
 
 
 class Observer:

@@ -47,6 +47,8 @@ class PlanDocument(GraphDocument):
     imported_from: NotRequired[ImportRecord]
     """The file that its first revision was imported from, or the last one since; left out for all others. A plan
     that is saved as a flow may say it too; one of another form is ignored."""
+    proposal: NotRequired[ProposalDocument]
+    """A change that a model wrote and that nobody has taken yet; left out without one."""
     provider: str | None
     """The provider of the model that wrote it; null for a plan that no model wrote."""
     model: str | None
@@ -176,6 +178,50 @@ class GraphDifference(TypedDict):
     edges: list[ElementDifference]
     reordered: list[Literal["nodes", "edges"]]
     """Which lists have common members in another order."""
+
+
+class AdditionDocument(TypedDict):
+    """Something outside of a plan that it would reach, and does not yet."""
+
+    kind: Literal["effect", "tool", "server", "host", "provider", "model", "flow"]
+    name: str
+    """Of an effect: the effect and the type, such as `write http_tool`."""
+    node: str
+    """The id of the step that reaches it."""
+
+
+class ProposedDifference(GraphDifference):
+    """What a proposal changes."""
+
+    title: list[str] | None
+    """The title before and after; null if it stays."""
+
+
+class ProposalDocument(TypedDict):
+    """A change of a plan that a model wrote and that nobody has taken yet."""
+
+    request: str
+    """What was asked for."""
+    answer: str
+    """The sentence of the model on what it changes."""
+    base: str
+    """The hash of the plan that it changes."""
+    hash: str
+    """The hash of the plan that it makes: `accept` it by this one."""
+    title: str
+    operations: list[dict[str, Any]]
+    """The changes, as `PATCH /api/plans/{plan_id}` takes them."""
+    difference: ProposedDifference
+    additions: list[AdditionDocument]
+    """All that the plan would reach outside of itself and does not yet."""
+    diagnostics: list[DiagnosticResponse]
+    """Warnings of the changed plan."""
+    provider: str
+    model: str
+    attempts: list[dict[str, Any]]
+    """`{reply, finish_reason, diagnostics, usage}` of each call; `GET /api/spend` counts them as planning."""
+    created_at: str
+    created_by: PrincipalDocument
 
 
 class RevisionDiffResponse(GraphDifference):

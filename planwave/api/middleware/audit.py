@@ -50,6 +50,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "revokeLink": AuditAction("link.revoked", is_strict=True),
     "createPlan": AuditAction("plan.created"),
     "editPlan": AuditAction("plan.edited"),
+    "refinePlan": AuditAction("plan.refined"),
     "restoreRevision": AuditAction("plan.edited"),
     "promoteExecution": AuditAction("plan.edited"),
     "approveRevision": AuditAction("plan.approved"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep
@@ -130,26 +131,11 @@ OperationModel = Annotated[
     | ReplaceGraphOperation,
     Field(discriminator="op"),
 ]
-_CLASSES: Final[Mapping[str, type[edits.Operation]]] = {
-    kind.op: kind
-    for kind in (
-        edits.AddNode,
-        edits.UpdateNode,
-        edits.RemoveNode,
-        edits.AddEdge,
-        edits.RemoveEdge,
-        edits.Rename,
-        edits.SetTitle,
-        edits.SetGoal,
-        edits.ReplaceGraph,
-    )
-}
 
 
 def to_operation(model: OperationModel) -> edits.Operation:
     """Return an operation as the service takes it."""
-    fields = {name: getattr(model, name) for name in type(model).model_fields if name != "op"}
-    return _CLASSES[model.op](**fields)
+    return edits.operation_from_json({n: getattr(model, n) for n in type(model).model_fields})
 
 
 class PlanEditRequest(AuthoredRequest):
@@ -221,6 +207,70 @@ async def edit_plan(
         expected=required_versions(if_match),
         author=body.author,
         note=body.note,
+    )
+    return await plan_response(service, plan)
+
+
+class RefineRequest(RequestModel):
+    """A change in words, or the hash of a proposal to take."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"request": "Name the pressure, too"}],
+            "oneOf": [{"required": ["request"]}, {"required": ["accept"]}],
+        }
+    )
+
+    request: str | None = Field(None, description="What is to be different, in your words.")
+    provider: str | None = Field(None, description="Who writes the change; else the default.")
+    model: str | None = Field(None, description="A model of that provider.")
+    dry_run: bool = Field(False, description="Show the proposal without storing it.")
+    accept: str | None = Field(
+        None, description="The `hash` of the proposal that becomes a revision."
+    )
+    author: Literal["person", "api"] = Field(
+        "api", description="Who accepts it: a person, or a program."
+    )
+
+    @model_validator(mode="after")
+    def _require_one(self) -> RefineRequest:
+        if (self.request is None) == (self.accept is None):
+            raise PydanticCustomError("either", "give request or accept")
+        return self
+
+
+@router.post(
+    "/api/plans/{plan_id}/refine",
+    operation_id="refinePlan",
+    summary="Change a plan in words",
+    responses={
+        **success(PlanResponse, "The plan, with its proposal.", PLAN),
+        **problems(404, 409, 412, 428, 502),
+    },
+)
+async def refine_plan(
+    service: ServiceDep,
+    plan_id: PlanId,
+    body: Annotated[RefineRequest, json_body(RefineRequest)],
+    if_match: IfMatch = None,
+) -> Response:
+    """Have a model write a change of a plan, or take the change that it wrote.
+
+    With `request` the plan stays as it is and has a `proposal`: the operations, what they change, and what the plan would
+    reach that it does not yet. With `accept` and `If-Match` (`428` without it) the proposal of that hash becomes the
+    newest revision.
+    """
+    if body.accept is not None:
+        plan = await service.revisions.accept(
+            plan_id, body.accept, expected=required_versions(if_match), author=body.author
+        )
+        return await plan_response(service, plan)
+    plan = await service.revisions.refine(
+        plan_id,
+        body.request or "",
+        provider=body.provider,
+        model=body.model,
+        dry_run=body.dry_run,
     )
     return await plan_response(service, plan)
 

@@ -245,6 +245,27 @@ class Revisions(StoredRevisions, Protocol):
         """
         ...
 
+    async def refine(self, plan_id: str, request: str, *, dry_run: bool = False) -> PlanRecord:
+        """Have a model write a change of a plan; return the plan with its proposal.
+
+        Raises:
+            NotFound: No plan has this id.
+            InputError: ``nothing-changed``: the words ask for nothing that can be done.
+            PlanInvalid, ProviderError: No change came of it.
+        """
+        ...
+
+    async def accept(
+        self, plan_id: str, accepted: str, *, expected: Collection[str], author: Editor = "api"
+    ) -> PlanRecord:
+        """Make the proposal with this hash the newest revision of a plan; return the plan.
+
+        Raises:
+            NotFound, Conflict: The plan has no such proposal.
+            PreconditionFailed: The plan has none of the expected hashes.
+        """
+        ...
+
     async def promote(
         self,
         execution_id: str,

@@ -146,6 +146,20 @@ class RemoteRevisions:
         """See ``StoredRevisions.diff``."""
         return await self._client.diff_revisions(plan_id, a, b)
 
+    async def refine(self, plan_id: str, request: str, *, dry_run: bool = False) -> PlanRecord:
+        """See ``Revisions.refine``."""
+        return plan_from_json(await self._client.refine_plan(plan_id, request, dry_run=dry_run))
+
+    async def accept(
+        self, plan_id: str, accepted: str, *, expected: Collection[str], author: Editor = "api"
+    ) -> PlanRecord:
+        """See ``Revisions.accept``."""
+        return plan_from_json(
+            await self._client.accept_proposal(
+                plan_id, accepted, if_match=_tags(expected), author=author
+            )
+        )
+
     async def restore(
         self,
         plan_id: str,

@@ -134,7 +134,7 @@ def revisions(
         _report_approved(console, asyncio.run(_approved(ctx, name, approve)), approve)
         return
     if restore is not None:
-        _report_saved(console, asyncio.run(_restored(ctx, name, restore)))
+        report_saved(console, asyncio.run(_restored(ctx, name, restore)))
         return
 
     async def read(queries: Queries) -> tuple[str, Sequence[PlanRevision]]:
@@ -187,7 +187,7 @@ def promote(
                 error.hint = f"look at what was changed since; to go on from this run: {again}"
                 raise
 
-    _report_saved(ctx.console(), asyncio.run(keep()))
+    report_saved(ctx.console(), asyncio.run(keep()))
 
 
 async def _restored(ctx: CommandContext, name: str, revision: int) -> PlanRecord:
@@ -294,7 +294,7 @@ class _EditSession:
         if (saved.hash, saved.title) == (plan.hash, plan.title):
             self._report_unchanged(plan)
         else:
-            _report_saved(self._console, saved)
+            report_saved(self._console, saved)
 
     async def _ask(self, prompter: Prompter, error: GraphInvalid) -> str:
         """Show errors and return what the person wants to do."""
@@ -355,7 +355,8 @@ def _plan_json(plan: PlanRecord) -> PlanDocument:
     return plan_json(plan, plan.document.get("status", "draft"))
 
 
-def _report_saved(console: CommandConsole, plan: PlanRecord) -> None:
+def report_saved(console: CommandConsole, plan: PlanRecord) -> None:
+    """Say that a plan has a new revision."""
     document = plan.document
     if console.json:
         console.result(_plan_json(plan))

@@ -61,6 +61,20 @@ def show_revision_difference(console: CommandConsole, difference: Mapping[str, A
     console.lines(lines or [Text("The graph and the title are the same.")])
 
 
+def proposal_lines(proposal: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield what a proposed change of a plan does, and what the plan would reach by it."""
+    if proposal["answer"]:
+        yield Text(one_line(proposal["answer"]), "bold")
+    yield from _difference_lines(proposal["difference"])
+    if proposal["additions"]:
+        yield Text("New: the plan does not reach this yet", "bold yellow")
+    for each in map(json_object, proposal["additions"]):
+        yield Text.assemble(
+            (f"! {each['kind']} {one_line(str(each['name']))}", "yellow"),
+            (f"  in {one_line(str(each['node']))}", "dim"),
+        )
+
+
 def _difference_lines(difference: Mapping[str, Any]) -> Iterator[Text]:
     if difference.get("title"):
         yield Text("title", "bold")

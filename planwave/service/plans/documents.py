@@ -49,7 +49,8 @@ _PLAN_FIELDS: Final = frozenset(
     {
         "plan_id", "user_prompt", "title", "status", "revision", "hash", "created_at", "provider",
         "model", "diagnostics", "fixes", "attempts", "forecast", "name", "description",
-        "published", "live_revision", "approval", "inputs", "origin", IMPORTED_FROM,
+        "published", "live_revision", "approval", "inputs", "origin", "proposal",
+        IMPORTED_FROM,
     }
 )  # fmt: skip
 """What the API shows of a plan around its graph; anything else at the top is an unknown field."""

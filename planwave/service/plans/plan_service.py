@@ -63,6 +63,7 @@ from planwave.service.plans.documents import (
     record_of,
     with_import,
 )
+from planwave.service.plans.proposals import PROPOSAL
 from planwave.service.plans.revisions import Editor, PlanQueries, current_revision
 from planwave.service.plans.spending import Spending
 from planwave.storage.execution_facts import Spend, planning_spend
@@ -177,10 +178,7 @@ class PlanService(PlanQueries):
                 )
         except (PlanInvalid, ProviderError) as error:
             caller = self._dependencies.providers.resolve(provider, model)
-            spent = self._planning_spend(new_id(), *caller, error.attempts)
-            if spent:
-                await self._store.spend.add(spent)  # it was paid, though no plan came of it
-                await self.spending.warn()
+            await self.add_planning(new_id(), *caller, error.attempts)  # it was paid all the same
             raise
         if plan_id is not None:
             plan = replace(plan, plan_id=plan_id)
@@ -190,6 +188,16 @@ class PlanService(PlanQueries):
         await self._store.save_plan(record_of(plan), spent)
         await self.spending.warn()
         return plan
+
+    async def add_planning(
+        self, plan_id: str, provider: str, model: str, attempts: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Store what the calls of a planner used that made no new plan."""
+        spent = self._planning_spend(plan_id, provider, model, attempts)
+        if spent:
+            # The subject is not the plan: what was spent on that the same day would be replaced.
+            await self._store.spend.add([each._replace(subject=new_id()) for each in spent])
+            await self.spending.warn()
 
     def _planning_spend(
         self, subject: str, provider: str, model: str, attempts: Sequence[Mapping[str, Any]]
@@ -461,7 +469,7 @@ class PlanService(PlanQueries):
         number = plan.revision + 1
         is_approved = report.is_sound and digest in plan.approvals
         document: dict[str, Any] = {
-            **plan.document,
+            **{name: each for name, each in plan.document.items() if name != PROPOSAL},
             **graph,
             "title": title,
             "revision": number,

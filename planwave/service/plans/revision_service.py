@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
-from planwave.errors import Conflict, NotFound
+from planwave.errors import Conflict, InputError, NotFound, PlanInvalid, ProviderError
 from planwave.graph.editing.editor import PlanContent, keep_ui
 from planwave.graph.model import Json
+from planwave.planner.revised_plan import RevisedPlan, Revision
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.plans.documents import load_plan
 from planwave.service.plans.plan_service import GRAPH_PARTS, PlanChange, PlanService, changed_error
-from planwave.service.plans.revisions import Editor, RevisionQueries, require_sound
+from planwave.service.plans.proposals import PROPOSAL, accepted_operations, proposal_of
+from planwave.service.plans.revisions import (
+    Editor,
+    RevisionQueries,
+    current_revision,
+    require_sound,
+)
 from planwave.storage.errors import not_found
 from planwave.storage.records import Approval, ExecutionRecord, PlanRecord, PlanRevision
+
+if TYPE_CHECKING:
+    from planwave.shapes.plans import ProposalDocument
+
+_NOTE_CHARS: Final = 1_000
 
 
 class RevisionService(RevisionQueries):
@@ -65,6 +78,120 @@ class RevisionService(RevisionQueries):
             plan_id, PlanChange(change), expected=expected, author=author, note=note
         )
         return edited.plan
+
+    async def refine(
+        self,
+        plan_id: str,
+        request: str,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        dry_run: bool = False,
+        on_progress: Callable[[Any], None] | None = None,
+    ) -> PlanRecord:
+        """Have a model write the change of a plan; it is a proposal, and the plan stays as it is.
+
+        Args:
+            plan_id: The plan.
+            request: What is to be different, in the words of a person.
+            provider: Who writes it; None for the default.
+            model: See ``provider``.
+            dry_run: Whether the proposal is not stored.
+            on_progress: Called with each progress event; must not block.
+
+        Returns:
+            The plan with its proposal, which is durable but in a dry run.
+
+        Raises:
+            NotFound: No plan has this id.
+            GraphInvalid: The plan is a draft that cannot be read.
+            InputError: ``nothing-changed``: the words ask for nothing that can be done; and those of
+                ``Planner.revise``, as all its other errors.
+            PreconditionFailed: ``plan-changed``: it was changed meanwhile.
+        """
+        plan = await load_plan(self._store, plan_id)
+        content = PlanContent(plan.title, {name: plan.document[name] for name in GRAPH_PARTS})
+        graph = self._plans.readable_plan(plan).graph
+        revised = RevisedPlan(plan.user_prompt, content, graph)
+        revision = await self._revision_of(
+            plan_id, revised, request, (provider, model), on_progress
+        )
+        dependencies = self._dependencies
+        at = dependencies.timestamp()
+        proposal = proposal_of(revised, request, revision, dependencies.catalogue, at)
+        if proposal is None:
+            said = revision.reading.answer or "the words ask for nothing that changes it"
+            raise InputError(
+                f"the plan stays as it is: {said}",
+                code="nothing-changed",
+                hint="say what is to be different, or edit the plan",
+            )
+        if dry_run:
+            return replace(plan, document={**plan.document, PROPOSAL: proposal})
+        return await self._with_proposal(plan, proposal)
+
+    async def _revision_of(
+        self,
+        plan_id: str,
+        plan: RevisedPlan,
+        request: str,
+        chosen: tuple[str | None, str | None],
+        on_progress: Callable[[Any], None] | None,
+    ) -> Revision:
+        """Have a model write a change, and store what that used, whatever comes of it."""
+        planner, add = self._dependencies.planner, self._plans.add_planning
+        try:
+            revision = await planner.revise(plan, request, *chosen, on_progress=on_progress)
+        except (PlanInvalid, ProviderError) as error:
+            await add(plan_id, *self._dependencies.providers.resolve(*chosen), error.attempts)
+            raise
+        await add(plan_id, revision.provider, revision.model, revision.attempts)
+        return revision
+
+    async def _with_proposal(self, plan: PlanRecord, proposal: ProposalDocument) -> PlanRecord:
+        """Store a proposal with its plan, in place of one before.
+
+        Raises:
+            NotFound, PreconditionFailed: The plan was deleted or changed meanwhile.
+        """
+        while True:
+            present = await load_plan(self._store, plan.plan_id)
+            if present.hash != plan.hash:
+                raise changed_error(current_revision(present))
+            document = {**present.document, PROPOSAL: proposal}
+            changed = replace(present, document=document, edits=present.edits + 1, plain=False)
+            if await self._store.revisions.save(changed, after=present.edits):
+                return changed
+
+    async def accept(
+        self,
+        plan_id: str,
+        accepted: str,
+        *,
+        expected: Collection[str] | None,
+        author: Editor = "api",
+    ) -> PlanRecord:
+        """Make the proposal of a plan its newest revision; durable when this returns.
+
+        Args:
+            plan_id: The plan.
+            accepted: The hash of the graph that was proposed.
+            expected: See ``PlanService.edit``.
+            author: See ``PlanService.edit``.
+
+        Raises:
+            NotFound: No plan has this id.
+            Conflict: ``no-proposal``: it has no such proposal.
+            PreconditionFailed: ``plan-changed``: the plan has another hash.
+        """
+        plan = await load_plan(self._store, plan_id)
+        if expected is not None and plan.hash not in expected:
+            raise changed_error(current_revision(plan))
+        operations, request = accepted_operations(plan, accepted)
+        note = f"in words: {request}"[:_NOTE_CHARS]
+        return await self._plans.edit(
+            plan_id, operations, expected={plan.hash}, author=author, note=note
+        )
 
     async def promote(
         self,

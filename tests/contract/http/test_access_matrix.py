@@ -159,7 +159,7 @@ EXPECTED: dict[str, str] = {
         GET /api/plans, GET /api/plans/{plan_id}, DELETE /api/plans/{plan_id},
         POST /api/plans/{plan_id}/validate, GET /api/plans/{plan_id}/forecast, POST /api/check, POST /api/import,
         POST /api/export, GET /api/plans/{plan_id}/export,
-        PATCH /api/plans/{plan_id}, GET /api/plans/{plan_id}/revisions,
+        PATCH /api/plans/{plan_id}, POST /api/plans/{plan_id}/refine, GET /api/plans/{plan_id}/revisions,
         GET /api/plans/{plan_id}/revisions/{revision}, GET /api/plans/{plan_id}/revisions/{revision}/diff,
         POST /api/plans/{plan_id}/revisions/{revision}/restore,
         POST /api/plans/{plan_id}/revisions/{revision}/approve, POST /api/run,

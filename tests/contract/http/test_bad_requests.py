@@ -256,6 +256,7 @@ BODIES_OF_ROUTES: Final = {
     ("PUT", "/api/flows/{}/publication"): {"model": True},
     ("PUT", "/api/flows/{}/input-sets/a"): {"inputs": {}},
     ("PATCH", "/api/chats/{}"): {"title": "x"},
+    ("POST", "/api/plans/{}/refine"): {"request": "x"},
     ("PATCH", "/api/executions/{}"): {"name": "x"},
 }
 """Those that others of their method would not do for."""

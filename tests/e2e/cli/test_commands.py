@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -360,3 +361,43 @@ def test_help_loads_no_heavy_library(args: list[str]) -> None:
     own = (f"planwave.{name}" for name in ("nodes.library", "planner.planner", "service.library"))
     heavy = (*HEAVY, "sqlalchemy", "httpx2", *own)
     assert heavy_libraries(*args, among=heavy) == "LOADED []"
+
+
+ADDS_A_SUM = json.dumps(
+    {
+        "answer": "Adds a sum.",
+        "operations": [
+            {
+                "op": "add_node",
+                "node": {"id": "sum", "name": "Sum", "type": "text", "data": {"text": "Sum"}},
+            },
+            {"op": "add_edge", "edge": {"source": "join", "target": "sum", "channel": "flow"}},
+        ],
+    }
+)
+
+
+def test_refine_shows_a_change_and_takes_it_only_when_told(llm: FakeLLMServer) -> None:
+    assert invoke("plan", "Compare two ways").exit_code == 0
+    llm.add(TextReply(ADDS_A_SUM))
+    done = invoke("refine", "last", "add a sum")
+    assert done.exit_code == 0, done.output
+    assert "Adds a sum." in done.stdout
+    assert "+ node sum" in done.stdout
+    accept = re.search(r"planwave (refine \S+ --accept \S+)", done.output)
+    assert accept is not None, done.output
+    revisions = json.loads(invoke("revisions", "last", "--json").stdout)["revisions"]
+    assert [each["revision"] for each in revisions] == [1]
+    done = invoke(*accept[1].split())
+    assert "is at revision 2" in done.output
+    revisions = json.loads(invoke("revisions", "last", "--json").stdout)["revisions"]
+    assert [each["author"] for each in revisions] == ["person", "planner"]
+    again = ADDS_A_SUM.replace('"sum"', '"more"')
+    llm.add(TextReply(again), TextReply(again))
+    assert json.loads(invoke("refine", "last", "more", "--dry-run", "--json").stdout)["proposal"]
+    done = invoke("refine", "last", "add more", "--yes", "--json")
+    assert json.loads(done.stdout)["revision"] == 3
+    llm.add(TextReply('{"answer": "No coffee here.", "operations": []}'))
+    done = invoke("refine", "last", "make coffee")
+    assert (done.exit_code, "No coffee here." in done.stderr) == (2, True)
+    assert invoke("refine", "last").exit_code == 2

@@ -47,6 +47,23 @@ PLAN = planner_reply(
     title="A note about water",
 )
 
+KELVIN = json.dumps(
+    {
+        "answer": "Adds a step for kelvin.",
+        "operations": [
+            {
+                "op": "add_node",
+                "node": {
+                    "id": "kelvin",
+                    "name": "Kelvin",
+                    "type": "text",
+                    "data": {"text": "373 K"},
+                },
+            }
+        ],
+    }
+)
+
 
 @dataclass(frozen=True)
 class Example:
@@ -260,6 +277,8 @@ def reply_to(body: dict[str, Any]) -> str:
     """Write the same plan for every goal, and short replies."""
     if schema_of(body) is not None:
         return PLAN
+    if "Add the boiling point in kelvin" in prompt_of(body):
+        return KELVIN
     return "Unplug it." if "printer" in prompt_of(body) else "Water."
 
 

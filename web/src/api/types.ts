@@ -949,6 +949,71 @@ export type ImportRecord = {
   report: ImportReport;
 };
 
+/** One field that differs; a value that is missing on a side is left out. */
+export type FieldDifference = {
+  /** JSON pointer into the node or the edge. */
+  pointer: string;
+  before?: unknown;
+  after?: unknown;
+};
+
+/** One node or edge that differs. */
+export type ElementDifference = {
+  id: string | null;
+  change: "added" | "removed" | "changed";
+  /** Of a removed one: all of it. */
+  before?: Record<string, unknown>;
+  /** Of an added one: all of it. */
+  after?: Record<string, unknown>;
+  /** Of a changed one. */
+  fields?: FieldDifference[];
+};
+
+/** What a proposal changes. */
+export type ProposedDifference = {
+  nodes: ElementDifference[];
+  edges: ElementDifference[];
+  /** Which lists have common members in another order. */
+  reordered: ("nodes" | "edges")[];
+  /** The title before and after; null if it stays. */
+  title: string[] | null;
+};
+
+/** Something outside of a plan that it would reach, and does not yet. */
+export type AdditionDocument = {
+  kind: "effect" | "tool" | "server" | "host" | "provider" | "model" | "flow";
+  /** Of an effect: the effect and the type, such as `write http_tool`. */
+  name: string;
+  /** The id of the step that reaches it. */
+  node: string;
+};
+
+/** A change of a plan that a model wrote and that nobody has taken yet. */
+export type ProposalDocument = {
+  /** What was asked for. */
+  request: string;
+  /** The sentence of the model on what it changes. */
+  answer: string;
+  /** The hash of the plan that it changes. */
+  base: string;
+  /** The hash of the plan that it makes: `accept` it by this one. */
+  hash: string;
+  title: string;
+  /** The changes, as `PATCH /api/plans/{plan_id}` takes them. */
+  operations: Record<string, unknown>[];
+  difference: ProposedDifference;
+  /** All that the plan would reach outside of itself and does not yet. */
+  additions: AdditionDocument[];
+  /** Warnings of the changed plan. */
+  diagnostics: DiagnosticResponse[];
+  provider: string;
+  model: string;
+  /** `{reply, finish_reason, diagnostics, usage}` of each call; `GET /api/spend` counts them as planning. */
+  attempts: Record<string, unknown>[];
+  created_at: string;
+  created_by: PrincipalDocument;
+};
+
 /** A plan in its newest revision: a titled graph made for a goal. */
 export type PlanResponse = {
   nodes: NodeDocument[];
@@ -976,6 +1041,8 @@ export type PlanResponse = {
   origin?: PlanOrigin;
   /** The file that its first revision was imported from, or the last one since; left out for all others. A plan that is saved as a flow may say it too; one of another form is ignored. */
   imported_from?: ImportRecord;
+  /** A change that a model wrote and that nobody has taken yet; left out without one. */
+  proposal?: ProposalDocument;
   /** The provider of the model that wrote it; null for a plan that no model wrote. */
   provider: string | null;
   model: string | null;
@@ -1445,26 +1512,6 @@ export type DocumentResponse = {
   node_results: Record<string, string>;
   execution_logs: string[];
   graph: Record<string, unknown> | null;
-};
-
-/** One field that differs; a value that is missing on a side is left out. */
-export type FieldDifference = {
-  /** JSON pointer into the node or the edge. */
-  pointer: string;
-  before?: unknown;
-  after?: unknown;
-};
-
-/** One node or edge that differs. */
-export type ElementDifference = {
-  id: string | null;
-  change: "added" | "removed" | "changed";
-  /** Of a removed one: all of it. */
-  before?: Record<string, unknown>;
-  /** Of an added one: all of it. */
-  after?: Record<string, unknown>;
-  /** Of a changed one. */
-  fields?: FieldDifference[];
 };
 
 /** How many executions fit all filters but `status` and `waiting`. */

@@ -1,0 +1,351 @@
+"""The change of a plan in words: the request to the model, and its reply read as operations.
+
+A reply has operations in the spelling of a plan (``planner_revise.j2``). They are applied to the plan one
+after the other and the result is checked, so that the model gets all errors at once. What plans may never
+contain holds for all that a reply adds or changes; what people wrote before is theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from planwave.errors import InvalidOperation
+from planwave.expressions import escape_templates, has_template
+from planwave.graph.checking.checker import read_and_check
+from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
+from planwave.graph.editing.editor import apply_operations
+from planwave.graph.model import Edge, Graph, Json, Node
+from planwave.graph.operations import (
+    AddEdge,
+    AddNode,
+    Operation,
+    RemoveEdge,
+    RemoveNode,
+    Rename,
+    SetTitle,
+    UpdateNode,
+)
+from planwave.graph.plan import graph_hash
+from planwave.planner.graph_builder import build_graph
+from planwave.planner.plan_check import PlanCheck
+from planwave.planner.reply_parser import ParseContext, read_document
+from planwave.planner.reply_schema import ReplyEdge, ReplyNode, ReplyPlan, pointer_of
+from planwave.planner.revised_plan import RevisedPlan, RevisionReading
+from planwave.prompts.render import revise_prompt
+from planwave.validation import describe_error
+
+_SHOWN_CHARS: Final = 2_000
+"""The characters of a text of the plan that the model is shown."""
+
+
+def revision_prompt(plan: RevisedPlan, words: str) -> str:
+    """Return the user prompt of a change."""
+    shown = {
+        "title": plan.content.title,
+        "nodes": [_shown_node(node) for node in plan.graph.nodes],
+        "edges": [_shown_edge(edge) for edge in plan.graph.edges],
+    }
+    return revise_prompt(plan.goal, json.dumps(shown, ensure_ascii=False), words)
+
+
+def _shown_node(node: Node) -> dict[str, Json]:
+    fields = {"id": node.id, "name": node.name, "type": node.type}
+    return {**fields, "description": _shown(node.description), "data": _shown(dict(node.data))}
+
+
+def _shown_edge(edge: Edge) -> dict[str, Json]:
+    return {
+        "source": edge.source, "source_handle": edge.source_handle, "target": edge.target,
+        "target_handle": edge.target_handle, "channel": edge.channel,
+    }  # fmt: skip
+
+
+def _shown(value: Json) -> Json:
+    """Return a value with its long texts cut."""
+    if isinstance(value, str):
+        return value if len(value) <= _SHOWN_CHARS else f"{value[:_SHOWN_CHARS]}…"
+    if isinstance(value, list):
+        return [_shown(each) for each in cast("list[Json]", value)]
+    if isinstance(value, dict):
+        return {name: _shown(each) for name, each in cast("dict[str, Json]", value).items()}
+    return value
+
+
+# -- the shape of a reply ---------------------------------------------------------------------------
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _AddNode(_Model):
+    op: Literal["add_node"]
+    node: ReplyNode
+
+
+class _NodeFields(_Model):
+    name: str | None = None
+    description: str | None = None
+    type: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    data: dict[str, Any] | None = None
+
+
+class _UpdateNode(_Model):
+    op: Literal["update_node"]
+    id: str
+    set: _NodeFields
+
+
+class _RemoveNode(_Model):
+    op: Literal["remove_node"]
+    id: str
+
+
+class _AddEdge(_Model):
+    op: Literal["add_edge"]
+    edge: ReplyEdge
+
+
+class _RemoveEdge(_Model):
+    op: Literal["remove_edge"]
+    source: str
+    target: str
+    source_handle: str | None = None
+    target_handle: str | None = None
+
+
+class _Rename(_Model):
+    op: Literal["rename"]
+    id: str
+    to: str
+
+
+class _SetTitle(_Model):
+    op: Literal["set_title"]
+    title: str
+
+
+_Written = _AddNode | _UpdateNode | _RemoveNode | _AddEdge | _RemoveEdge | _Rename | _SetTitle
+
+
+class _Operation(BaseModel):
+    """Reads one operation by its name."""
+
+    model_config = ConfigDict(extra="forbid")
+    written: _Written = Field(discriminator="op")
+
+
+def read_revision(
+    plan: RevisedPlan, context: ParseContext, reply: str, finish_reason: str = "stop"
+) -> RevisionReading:
+    """Read one reply; see ``RevisionReading``.
+
+    Args:
+        plan: The plan that it changes.
+        context: The node types and providers that it may name, and the limits.
+        reply: What the model wrote.
+        finish_reason: ``length`` where the model was cut off.
+    """
+    document = read_document(reply, context.limits, finish_reason)
+    if document.error is not None:
+        return RevisionReading(document.reply, diagnostics=document.findings)
+    written, findings = _parse(document.value)
+    if findings or document.findings:
+        return RevisionReading(document.reply, diagnostics=[*document.findings, *findings])
+    reading = _Reviser(plan, context).read(written.operations)
+    return reading._replace(reply=document.reply, answer=written.answer.strip())
+
+
+class _WrittenReply(NamedTuple):
+    answer: str
+    operations: Sequence[_Written]
+
+
+def _parse(value: Json) -> tuple[_WrittenReply, list[Diagnostic]]:
+    """Return the operations of a reply, with a diagnostic for each difference from their shape."""
+    fields = cast("dict[str, Json]", value) if isinstance(value, dict) else {}
+    listed = fields.get("operations")
+    if not isinstance(listed, list) or fields.keys() - {"answer", "operations"}:
+        message = "the reply must be an object with answer and operations, and nothing else"
+        return _WrittenReply("", ()), [Diagnostic("invalid-field", "error", message)]
+    answer = fields.get("answer")
+    read: list[_Written] = []
+    findings: list[Diagnostic] = []
+    for number, each in enumerate(cast("list[Json]", listed)):
+        try:
+            read.append(_Operation.model_validate({"written": each}).written)
+        except ValidationError as error:
+            findings += _shape_errors(error, number)
+    return _WrittenReply(answer if isinstance(answer, str) else "", read), findings
+
+
+def _shape_errors(error: ValidationError, number: int) -> Iterator[Diagnostic]:
+    for each in error.errors(include_url=False):
+        # The location begins with the field that holds the operation, and its name.
+        pointer = f"/operations/{number}" + pointer_of(each["loc"][2:])
+        yield Diagnostic(
+            "invalid-field", "error", describe_error(pointer, cast("Any", each)), pointer
+        )
+
+
+# -- operations -------------------------------------------------------------------------------------
+
+
+class _Reviser:
+    """Applies the operations of one reply to a plan."""
+
+    def __init__(self, plan: RevisedPlan, context: ParseContext) -> None:
+        self._before, self._context = plan, context
+        self._content = plan.content
+        self._operations: list[Operation] = []
+        self._findings: list[Diagnostic] = []
+
+    def read(self, written: Sequence[_Written]) -> RevisionReading:
+        """Return the operations with the graph that they make."""
+        for number, each in enumerate(written):
+            self._apply(each, f"/operations/{number}")
+        if not self._operations or errors_in(self._findings):
+            return RevisionReading("", operations=(), diagnostics=self._findings)
+        context, content = self._context, self._content
+        graph, findings = read_and_check(dict(content.graph), context.catalogue, context.limits)
+        found = [*self._findings, *findings]
+        if graph is not None:
+            found += revision_findings(
+                PlanCheck(context.catalogue, context.rules, context.node_types),
+                self._before.graph,
+                graph,
+            )
+            found += self._too_large(graph)
+        found = sorted_by_location(found)
+        if errors_in(found) or graph is None:
+            return RevisionReading("", diagnostics=found)
+        if (graph_hash(graph), content.title) == (
+            graph_hash(self._before.graph),
+            self._before.content.title,
+        ):
+            return RevisionReading("")
+        return RevisionReading("", "", self._operations, content, graph, found)
+
+    def _too_large(self, graph: Graph) -> list[Diagnostic]:
+        limits = self._context.limits
+        most = None if limits is None else limits.plan_nodes
+        if most is None or len(graph.nodes) <= max(most, len(self._before.graph.nodes)):
+            return []
+        message = f"limit plan_nodes of a model's plan is {most}, met {len(graph.nodes)}"
+        return [Diagnostic("limit-exceeded", "error", message, "/nodes", hint="add fewer nodes")]
+
+    def _apply(self, written: _Written, pointer: str) -> None:
+        operation = self._operation(written, pointer)
+        if operation is None:
+            return
+        try:
+            self._content = apply_operations(self._content, [operation], self._context.catalogue)
+        except InvalidOperation as error:
+            self._findings += [
+                replace(each, pointer=pointer + each.pointer.removeprefix("/operations/0"))
+                for each in cast("Sequence[Diagnostic]", error.diagnostics)
+            ]
+        else:
+            self._operations.append(operation)
+
+    def _operation(self, written: _Written, pointer: str) -> Operation | None:
+        match written:
+            case _AddNode(node=node):
+                document = self._drafted(ReplyPlan(nodes=[node], edges=[]), "nodes", pointer)
+                return None if document is None else AddNode(document)
+            case _UpdateNode(id=node_id, set=fields):
+                return self._update(node_id, fields, pointer)
+            case _RemoveNode(id=node_id):
+                return RemoveNode(node_id)
+            case _AddEdge(edge=edge):
+                document = self._drafted(ReplyPlan(nodes=[], edges=[edge]), "edges", pointer)
+                return None if document is None else AddEdge(document)
+            case _RemoveEdge():
+                return self._remove_edge(written, pointer)
+            case _Rename(id=node_id, to=new_id):
+                return Rename(node_id, new_id)
+            case _SetTitle(title=title):
+                return SetTitle(title)
+
+    def _drafted(self, plan: ReplyPlan, kind: str, pointer: str) -> dict[str, Json] | None:
+        """Return the document of the one node or edge of a plan; None where it has errors."""
+        context = self._context
+        draft = build_graph(
+            plan, context.catalogue, context.providers, context.defaults, context.node_types
+        )
+        self._findings += [
+            replace(each, pointer=pointer + each.pointer) for each in draft.diagnostics
+        ]
+        return None if errors_in(draft.diagnostics) else draft.document[kind][0]
+
+    def _update(self, node_id: str, fields: _NodeFields, pointer: str) -> Operation | None:
+        """Return the change of a node: only of what the reply names, spelt as in a plan."""
+        present = next((n for n in self._content.graph["nodes"] if n.get("id") == node_id), None)
+        if present is None:
+            return UpdateNode(node_id, {})  # refused where it is applied
+        given = fields.model_dump(exclude_none=True)
+        node = ReplyNode.model_validate({"id": node_id, "type": present["type"], **given})
+        document = self._drafted(ReplyPlan(nodes=[node], edges=[]), "nodes", pointer)
+        if document is None:
+            return None
+        changes = {name: document[name] for name in ("name", "type") if name in given}
+        if "description" in given:
+            task = given["description"]
+            is_template = has_template(str(present.get("description") or ""))
+            changes["description"] = task if is_template else escape_templates(task)
+        named = {*given.get("data", {}), *({"provider", "model"} & given.keys())}
+        if given.get("type", present["type"]) != present["type"]:
+            named |= document["data"].keys()
+        if data := {name: document["data"].get(name) for name in named}:
+            changes["data"] = data
+        return UpdateNode(node_id, changes)
+
+    def _remove_edge(self, written: _RemoveEdge, pointer: str) -> Operation | None:
+        for edge in self._content.graph["edges"]:
+            if (edge.get("source"), edge.get("target")) == (written.source, written.target) and (
+                written.source_handle in (None, edge.get("sourceHandle"))
+                and written.target_handle in (None, edge.get("targetHandle"))
+            ):
+                return RemoveEdge(edge["id"])
+        message = f"there is no edge {written.source!r} -> {written.target!r}"
+        self._findings.append(Diagnostic("unknown-edge", "error", message, pointer))
+        return None
+
+
+def revision_findings(check: PlanCheck, before: Graph, after: Graph) -> list[Diagnostic]:
+    """Return what a change by a model may not contain; what it leaves as it was is not judged.
+
+    Args:
+        check: What plans may contain.
+        before: The graph that was changed.
+        after: The changed graph.
+    """
+    edges = {each.id: each for each in before.edges}
+    new_edges = {each.id: each for each in after.edges}
+    found: list[Diagnostic] = []
+    for each in check.findings(after):
+        if each.edge is not None and edges.get(each.edge) == new_edges.get(each.edge):
+            continue
+        if each.edge is None and each.node is not None and _is_kept(each, before, after):
+            continue
+        found.append(each)
+    return found
+
+
+def _is_kept(finding: Diagnostic, before: Graph, after: Graph) -> bool:
+    """Return whether a finding is about a node, or a field of its data, that was not changed."""
+    then, now = before.by_id.get(finding.node or ""), after.by_id.get(finding.node or "")
+    if then is None or now is None or then.type != now.type:
+        return False
+    if then.data == now.data:
+        return True
+    _, _, field = finding.pointer.partition("/data/")
+    name = field.split("/")[0].replace("~1", "/").replace("~0", "~")
+    return bool(name) and name in then.data and then.data[name] == now.data.get(name)

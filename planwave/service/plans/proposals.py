@@ -1,0 +1,88 @@
+"""Proposals: changes of a plan that a model wrote and that a person has not taken yet.
+
+A plan has one at most, the newest; it is part of the plan's document, and any new revision takes it away, because it
+was made for the graph before. It is taken by the hash of the graph that it makes, so that a person takes what was shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from planwave.errors import Conflict
+from planwave.graph.editing.difference import graph_difference
+from planwave.graph.editing.editor import PlanContent
+from planwave.graph.operations import Operation, operation_from_json, operation_json
+from planwave.graph.plan import graph_hash
+from planwave.graph.protocols import NodeTypes
+from planwave.planner.plan_access import new_access
+from planwave.planner.revised_plan import RevisedPlan, Revision
+from planwave.principals import current_principal
+
+if TYPE_CHECKING:
+    from planwave.shapes.plans import ProposalDocument
+    from planwave.storage.records import PlanRecord
+
+PROPOSAL: Final = "proposal"
+"""The field of a plan's document that has its proposal."""
+
+
+def proposal_of(
+    plan: RevisedPlan, request: str, revision: Revision, catalogue: NodeTypes, at: str
+) -> ProposalDocument | None:
+    """Return the proposal of a change; None where it changes nothing.
+
+    Args:
+        plan: The plan that is changed.
+        request: What a person asked for.
+        revision: What a model wrote.
+        catalogue: The node types.
+        at: The present time.
+    """
+    reading = revision.reading
+    if reading.graph is None or reading.content is None:
+        return None
+    content: PlanContent = reading.content
+    before, after = plan.graph.to_document(), reading.graph.to_document()
+    title = [plan.content.title, content.title]
+    by = current_principal()
+    proposal: dict[str, Any] = {
+        "request": request,
+        "answer": reading.answer,
+        "base": graph_hash(plan.graph),
+        "hash": graph_hash(reading.graph),
+        "title": content.title,
+        "operations": [operation_json(each) for each in reading.operations],
+        "difference": {
+            "title": title if title[0] != title[1] else None,
+            **graph_difference(before, after),
+        },
+        "additions": [
+            {"kind": each.kind, "name": each.name, "node": each.node}
+            for each in new_access(plan.graph, reading.graph, catalogue)
+        ],
+        "diagnostics": [each.as_json() for each in reading.diagnostics],
+        "provider": revision.provider,
+        "model": revision.model,
+        "attempts": [*revision.attempts],
+        "created_at": at,
+        "created_by": by.as_json(),
+    }
+    return cast("ProposalDocument", proposal)
+
+
+def accepted_operations(plan: PlanRecord, accepted: str) -> tuple[list[Operation], str]:
+    """Return the operations of the proposal with a hash, and what was asked for.
+
+    Raises:
+        Conflict: ``no-proposal``: the plan has none, or another one.
+    """
+    proposal: Mapping[str, Any] | None = plan.document.get(PROPOSAL)
+    if proposal is None or proposal["hash"] != accepted:
+        raise Conflict(
+            f"plan {plan.plan_id} has no proposal with the hash {accepted!r}",
+            code="no-proposal",
+            hint="it was taken, or the plan was changed since: ask for the change again",
+        )
+    operations = [operation_from_json(each) for each in proposal["operations"]]
+    return operations, proposal["request"]

@@ -29,6 +29,7 @@ MORE = {
     "label": ("--star",),
     "export": ["last", "--to", "mermaid"],
     "flow save": ["graph.json"],
+    "refine": ["drop the last step"],
     "notifications resend": ["--all"],
 }
 """What these need though neither argument is required."""

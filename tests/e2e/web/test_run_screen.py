@@ -11,6 +11,7 @@ from playwright.async_api import Locator, Page, WebSocket, expect
 
 from tests.support.browser.accessibility import (
     assert_accessible,
+    assert_fits_everywhere,
     assert_screen_is_usable,
     every_width,
     resize,
@@ -221,7 +222,12 @@ async def test_what_a_stopped_step_had_written_stays_and_has_no_known_price(
     await expect(lines).to_have_text(re.compile("Second.*started.*agent$"))
     await page.get_by_role("searchbox", name="Words of the log").fill("nobody said this")
     await expect(page.get_by_text("No line has these words.")).to_be_visible()
-    await page.keyboard.press("Escape")
+    await page.get_by_role("searchbox", name="Words of the log").fill("second")
+    await panel.get_by_role("button", name="Close").click()
+    await resize(page, PHONE)
+    await page.get_by_role("radio", name="Log").click()
+    await expect(lines.first).to_be_visible()
+    await assert_fits_everywhere(page)
 
 
 async def test_a_result_says_its_tokens_as_everything_does_and_is_at_hand_on_a_phone(

@@ -40,7 +40,10 @@ def merge_signatures(one: bytes, other: bytes) -> bytes:
 
 
 def tests_of(word: str) -> list[tuple[int, bytes]]:
-    """Return ``TESTS`` tests of a word that is not empty: the position of a byte, from 1, and the bytes that it may be."""
+    """Return ``TESTS`` tests of a word that is not empty: the position of a byte, from 1, and the bytes that it may be.
+
+    Those of its end come first: ids of one time begin alike, so that tests of their begin leave out nothing.
+    """
     width = min(_WIDTH, len(word))
     parts = dict.fromkeys(word[n : n + width] for n in range(len(word) - width + 1))
     places = [place for part in parts for place in _places(part)]
@@ -48,7 +51,7 @@ def tests_of(word: str) -> list[tuple[int, bytes]]:
     chosen = [
         places[test * max(len(places), TESTS) // TESTS % len(places)] for test in range(TESTS)
     ]
-    return [(place // 8 + 1, _WITH_BIT[place % 8]) for place in chosen]
+    return [(place // 8 + 1, _WITH_BIT[place % 8]) for place in reversed(chosen)]
 
 
 def _places(part: str) -> tuple[int, ...]:

@@ -39,6 +39,10 @@ GRAPH: dict[str, Any] = {
         for source, target in pairwise(way)
     ],
 }  # fmt: skip
+EMBEDDED: dict[str, Any] = {
+    "nodes": [{"id": "say", "type": "agent", "data": {"provider": "local", "userPrompt": "Say."}}],
+    "edges": [],
+}
 TEXT = "All rivers run at last to the sea."
 BEGINNING = "All rivers"
 TAKEN_OVER = "went on in another process"
@@ -116,6 +120,14 @@ async def test_run_goes_on_in_another_process_with_its_pages_open(
         await take_screenshot(page, f"takeover-log-{number}")
     events = (await installation.ended(roles[0], [execution_id]))[execution_id]
     assert_nothing_is_lost_or_twice(events)
+
+    # No process here has the embedded model.
+    waiting = await execute_graph(replicas[0], EMBEDDED)
+    await replicas[0].goto(f"/runs/{waiting}")
+    await expect(
+        replicas[0].get_by_text("Waits for a worker that has a local model; there is none now")
+    ).to_be_visible()
+    await take_screenshot(replicas[0], "run-waits-for-worker")
 
 
 async def expect_each_step_once(page: Page) -> None:

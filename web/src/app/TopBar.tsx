@@ -1,4 +1,4 @@
-import { Link, NavLink } from "react-router";
+import { Link, useLocation } from "react-router";
 import { NAVIGATION } from "@/app/navigation";
 import { SearchBox } from "@/app/SearchBox";
 import { ServiceConnection } from "@/app/ServiceConnection";
@@ -9,14 +9,16 @@ import { Icon, Logo } from "@/ui/icons";
 import { Tooltip } from "@/ui/Tooltip";
 
 function Links({ className }: { className: string | undefined }) {
+  const { pathname } = useLocation();
+  const isBelow = (path: string) => pathname === path || pathname.startsWith(`${path}/`);
   return (
     <nav className={className} aria-label="Main">
-      {NAVIGATION.map(({ to, label, icon, Badge }) => (
-        <NavLink key={to} to={to} end={to === "/"}>
+      {NAVIGATION.map(({ to, label, icon, holds = [], Badge }) => (
+        <Link key={to} to={to} aria-current={[to, ...holds].some(isBelow) ? "page" : undefined}>
           <Icon name={icon} />
           <span>{label}</span>
           {Badge && <Badge />}
-        </NavLink>
+        </Link>
       ))}
     </nav>
   );

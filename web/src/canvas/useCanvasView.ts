@@ -70,14 +70,14 @@ export function useCanvasView(options: CanvasViewOptions) {
   };
 
   const keepInView = useEffectEvent(() => {
-    if (!isMoved.current && isReadable) void fitView(fitting);
+    if (!isMoved.current && (isReadable || selected === undefined)) void open();
     else if (!isFollowing) reveal(selected);
   });
   /** Of a step that was chosen elsewhere: in the timeline or the log, or by its name. */
   const revealChosen = useEffectEvent(() => {
     if (!document.activeElement?.closest(".react-flow")) reveal(selected);
   });
-  const isOpen = useOpening(options, { isReadable, fitting, top });
+  const { isOpen, open } = useOpening(options, { isReadable, fitting, top });
   useEffect(() => {
     if (isOpen && width > 0 && height > 0) keepInView();
   }, [isOpen, width, height]);
@@ -97,8 +97,8 @@ export function useCanvasView(options: CanvasViewOptions) {
 
 type Opening = { isReadable: boolean; fitting: FitViewOptions; top: number };
 
-/** Opens the view, and keeps the lane at work in it; returns whether it is open. */
-function useOpening(options: CanvasViewOptions, { isReadable, fitting, top }: Opening): boolean {
+/** Opens the view, and keeps the lane at work in it; returns whether it is open, and how to open it anew. */
+function useOpening(options: CanvasViewOptions, { isReadable, fitting, top }: Opening) {
   const { layout, sizes, activeWave, isFollowing } = options;
   const { setCenter, setViewport, getViewport, fitView, viewportInitialized } = useReactFlow();
   const width = useStore((state) => state.width);
@@ -125,7 +125,7 @@ function useOpening(options: CanvasViewOptions, { isReadable, fitting, top }: Op
     if (middle - half >= 0 && middle + half <= width) return;
     void setCenter(at.x, at.y, { zoom, duration: 0 });
   }, [isOpen, isFollowing, activeWave, layout, sizes, top, width, height, setCenter, getViewport]);
-  return isOpen;
+  return { isOpen, open };
 }
 
 /** The middle of the view on a lane: its first step is below the header where not all have room. */

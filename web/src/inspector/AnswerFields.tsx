@@ -1,5 +1,5 @@
 import { TextArea, TextField } from "@/ui/Field";
-import { amountWords, LIMIT_NAMES } from "@/ui/format";
+import { LIMIT_NAMES, usedWords } from "@/ui/format";
 import { SchemaForm } from "@/ui/SchemaForm";
 import { Tag } from "@/ui/Tag";
 import styles from "./AnswerFields.module.css";
@@ -65,7 +65,7 @@ function Limits({ request, draft }: AnswerFieldsProps) {
           min={0}
           step="any"
           label={`New limit: ${LIMIT_NAMES[name] ?? name}`}
-          hint={`Used: ${amountWords(name, request.used[name] ?? 0)} of ${amountWords(name, most)}. Empty keeps it.`}
+          hint={`Used: ${usedWords(name, request.used[name] ?? 0, most)}. Empty keeps it.`}
           value={draft.limits[name] ?? String(request.proposed[name] ?? "")}
           onChange={(event) => draft.setLimit(name, event.target.value)}
         />

@@ -1,5 +1,5 @@
 import { type BudgetLine, warningWords } from "@/stream/budget";
-import { amountWords, LIMIT_NAMES } from "@/ui/format";
+import { LIMIT_NAMES, usedWords } from "@/ui/format";
 import styles from "./BudgetMeters.module.css";
 
 /** What is used of each amount of the budget, as a bar with its words. */
@@ -10,13 +10,12 @@ export function BudgetMeters({ lines }: { lines: readonly BudgetLine[] }) {
       <h3>Budget</h3>
       {lines.map((line) => {
         const { name, used, most, isWarned } = line;
-        const words = `${amountWords(name, used)} of ${amountWords(name, most)}`;
         const label = LIMIT_NAMES[name] ?? name;
         return (
           <div key={name} className={styles.line} data-warned={isWarned}>
             <span>{label}</span>
             <span>
-              {words}
+              {usedWords(name, used, most)}
               {warningWords(line)}
             </span>
             <span className={styles.bar} aria-hidden="true">

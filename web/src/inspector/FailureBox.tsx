@@ -1,3 +1,4 @@
+import type { ReactNode } from "react";
 import { problemText } from "@/api/errorText";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
@@ -10,10 +11,12 @@ type FailureBoxProps = {
   where: { path: string; attempt: number } | null;
   /** Where the exception came from; only the operator gets it. */
   traceback?: string | undefined;
+  /** What leads on, beside the button that copies all of it. */
+  children?: ReactNode;
 };
 
 /** Why something failed: message, way out, place and traceback, to be copied together. */
-export function FailureBox({ error, where, traceback }: FailureBoxProps) {
+export function FailureBox({ error, where, traceback, children }: FailureBoxProps) {
   const text = problemText(error);
   const facts = [
     ...(where ? [`step ${where.path}`] : []),
@@ -35,9 +38,17 @@ export function FailureBox({ error, where, traceback }: FailureBoxProps) {
           <pre className={parts.traceback}>{traceback}</pre>
         </details>
       )}
-      <Button small kind="quiet" icon="copy" onClick={() => void copyText(whole)}>
-        Copy error
-      </Button>
+      <div className={parts.shows}>
+        {children}
+        <Button
+          small
+          kind={children ? "quiet" : "plain"}
+          icon="copy"
+          onClick={() => void copyText(whole)}
+        >
+          Copy error
+        </Button>
+      </div>
     </div>
   );
 }

@@ -179,14 +179,13 @@ function Failure({ run, error, onSelect }: FailureProps) {
         error={{ ...error, message: withNames(run.nodes, error.message) }}
         where={failed ?? null}
         traceback={step.data?.traceback}
-      />
-      <div className={parts.shows}>
+      >
         {run.failures.map((path) => (
           <Button key={path} small onClick={() => onSelect(path)}>
             Show {run.nodes.get(path)?.name ?? path}
           </Button>
         ))}
-      </div>
+      </FailureBox>
     </div>
   );
 }

@@ -1,5 +1,5 @@
-import { useState } from "react";
-import { readJson } from "@/json";
+import { useMemo, useState } from "react";
+import { readJson, writeJson } from "@/json";
 import { Button } from "@/ui/Button";
 import { formatBytes } from "@/ui/format";
 import { Markdown } from "@/ui/Markdown";
@@ -12,8 +12,10 @@ const LONGEST = 64_000;
 const LARGEST = 512_000;
 
 /** A text of any length: Markdown or JSON, cut where it would slow the page down. */
-export function Text({ text }: { text: string }) {
+export function Text({ text: given }: { text: string }) {
   const [isWhole, setWhole] = useState(false);
+  const json = useMemo(() => indented(given), [given]);
+  const text = json ?? given;
   const isCut = !isWhole && text.length > LONGEST;
   const shown = isCut ? text.slice(0, LONGEST) : text;
   return (
@@ -21,7 +23,7 @@ export function Text({ text }: { text: string }) {
       {isWhole && text.length > LARGEST ? (
         <pre className={styles.code}>{shown}</pre>
       ) : (
-        <Markdown text={isJson(text) ? fenced(shown) : shown} />
+        <Markdown text={json === null ? shown : fenced(shown)} />
       )}
       {isCut && (
         <p className={styles.more}>
@@ -40,13 +42,13 @@ function fenced(json: string): string {
   return `\`\`\`json\n${json}\n\`\`\``;
 }
 
-function isJson(text: string): boolean {
+/** Returns JSON with a line for each value, its numbers as they came; null for any other text. */
+function indented(text: string): string | null {
   const start = text.trimStart().charAt(0);
-  if (start !== "{" && start !== "[") return false;
+  if (start !== "{" && start !== "[") return null;
   try {
-    readJson(text);
-    return true;
+    return writeJson(readJson(text), 2);
   } catch {
-    return false;
+    return null;
   }
 }

@@ -15,10 +15,10 @@ export function CodeBlock({ code, children }: { code: string; children: ReactNod
         small
         kind="quiet"
         icon="copy"
-        aria-label="Copy the code"
+        title="Copy the code"
         onClick={() => void copyText(code)}
       >
-        Copy
+        <span className="visually-hidden">Copy the code</span>
       </Button>
     </div>
   );

@@ -8,7 +8,7 @@ import styles from "@/ui/Markdown.module.css";
 import { withMathMarks } from "@/ui/mathMarks";
 import { useModule } from "@/ui/useModule";
 
-type Element = "h3" | "h4" | "h5" | "h6" | "p" | "li" | "blockquote" | "td" | "th";
+type Element = "h3" | "h4" | "h5" | "h6" | "p" | "li" | "blockquote" | "th";
 
 /* Each block is read in its own direction. Headings start at the third level: the page has its own. */
 function block(Tag: Element) {
@@ -28,7 +28,9 @@ const COMPONENTS: Components = {
   p: block("p"),
   li: block("li"),
   blockquote: block("blockquote"),
-  td: block("td"),
+  td: ({ node: _, ...props }) => (
+    <td {...props} dir="auto" className={isFigure(textOf(props.children)) ? styles.figure : ""} />
+  ),
   th: block("th"),
   img: ({ alt, src }) => <Picture alt={alt ?? ""} src={typeof src === "string" ? src : ""} />,
   a: ({ href, children }) => (
@@ -86,6 +88,13 @@ function textOf(node: ReactNode): string {
     )
     .join("");
 }
+
+/** Whether a cell is a date, a time, or a number with its unit: a line break would take it apart. */
+function isFigure(cell: string): boolean {
+  return /\d/.test(cell) && cell.length <= LONGEST_FIGURE;
+}
+
+const LONGEST_FIGURE = 14;
 
 const HAS_MATH = /\$\$/;
 const HAS_LANGUAGE = /^\s*(`{3,}|~{3,})\s*[\w+#-]/m;

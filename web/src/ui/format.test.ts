@@ -50,6 +50,16 @@ test("money keeps the digits that matter", () => {
   ]);
 });
 
+test("what is used of a budget has its unit once", () => {
+  expect(format.usedWords("tokens", 126, 200_000)).toBe("126 of 200,000 tokens");
+  expect(format.usedWords("usd", 0, 5)).toBe("$0 of $5.00");
+  expect(format.usedWords("wall_s", 4, 90)).toBe("4.0 s of 1:30");
+});
+
+test("a day is a date", () => {
+  expect(format.formatDay("2026-11-05")).toBe("5 Nov 2026");
+});
+
 test("sizes and shares", () => {
   expect([1, 980, 64_000, 1_240_000, 42_000_000, 1_100_000_000].map(format.formatBytes)).toEqual([
     "1 byte",

@@ -94,6 +94,12 @@ export function amountWords(name: string, amount: number): string {
   return formatAmount(amount, name.replace(/s$/, ""));
 }
 
+/** "$0.42 of $5.00", "126 of 200,000 tokens": what is used of a budget. */
+export function usedWords(name: string, used: number, most: number): string {
+  const hasUnits = name === "usd" || name === "wall_s";
+  return `${hasUnits ? amountWords(name, used) : formatCount(used)} of ${amountWords(name, most)}`;
+}
+
 /** "980 bytes", "64 kB", "1.2 MB" */
 export function formatBytes(bytes: number): string {
   if (bytes < 1000) return formatAmount(bytes, "byte");
@@ -118,6 +124,11 @@ export function formatMoment(time: Date, now: Date = new Date()): string {
   if (days === 0) return formatTime(time);
   if (days === -1) return "Yesterday";
   return (time.getFullYear() === now.getFullYear() ? DAY : DAY_YEAR).format(time);
+}
+
+/** "30 Nov 2026" of a day such as 2026-11-30 */
+export function formatDay(day: string): string {
+  return DAY_YEAR.format(new Date(`${day}T00:00`));
 }
 
 /** "13:28:35" today, on other days "yesterday, 13:28" or "21 Nov, 13:28": within a sentence */

@@ -42,6 +42,7 @@ export function ChatList({ chosen }: { chosen: string | null }) {
           />
         ))}
       </ul>
+      {query.data && chats.length === 0 && <p className={styles.none}>No chats yet.</p>}
       {query.hasNextPage && (
         <Button small onClick={() => void query.fetchNextPage()}>
           Show more

@@ -5,6 +5,7 @@ import { copyText } from "@/ui/copyText";
 import { Menu } from "@/ui/Menu";
 import { usePreferences } from "@/ui/preferences";
 import { nameOfFile, saveFile } from "@/ui/saveFile";
+import { useBreakpoint } from "@/ui/useMedia";
 import styles from "./ResultReader.module.css";
 import { htmlPage } from "./resultFile";
 
@@ -94,20 +95,34 @@ function printInLightTheme(): void {
 type Heading = { text: string; level: number; element: HTMLElement };
 
 function Contents({ headings }: { headings: readonly Heading[] }) {
+  const isNarrow = useBreakpoint("narrow");
   const top = Math.min(...headings.map(({ level }) => level));
+  const list = (
+    <ol>
+      {headings.map(({ text, level, element }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: headings may have the same words
+        <li key={index} data-depth={level - top}>
+          <button type="button" onClick={() => goTo(element)}>
+            <span dir="auto">{text}</span>
+          </button>
+        </li>
+      ))}
+    </ol>
+  );
   return (
     <nav className={styles.contents} aria-label="Contents">
-      <h2>Contents</h2>
-      <ol>
-        {headings.map(({ text, level, element }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: headings may have the same words
-          <li key={index} data-depth={level - top}>
-            <button type="button" onClick={() => goTo(element)}>
-              <span dir="auto">{text}</span>
-            </button>
-          </li>
-        ))}
-      </ol>
+      {/* Above the text, where there is no room beside it, a long list would push it away. */}
+      {isNarrow ? (
+        <details>
+          <summary>Contents</summary>
+          {list}
+        </details>
+      ) : (
+        <>
+          <h2>Contents</h2>
+          {list}
+        </>
+      )}
     </nav>
   );
 }

@@ -47,6 +47,11 @@ test("the cost of the plan is in the cost of the run, and said apart", async () 
   expect(await screen.findByText("$0.0200, of which $0.0200 planning")).toBeTruthy();
 });
 
+test("planning that costs next to nothing is not told apart", async () => {
+  await show({ planning: { calls: 1, input_tokens: 5, output_tokens: 1, cost_usd: 0.000_02 } });
+  expect(await screen.findByText("under $0.0001 with planning")).toBeTruthy();
+});
+
 test("a run that only some processes can run says what it waits for, until it goes on", async () => {
   const waits_for = { capability: "local", processes: 0 };
   await show({ waits_for, last_seq: 3 }, { status: "executing", lastSeq: 3 });

@@ -17,6 +17,7 @@ import {
   formatTime,
   formatUsd,
   LIMIT_NAMES,
+  usedWords,
 } from "@/ui/format";
 import { IconButton } from "@/ui/IconButton";
 import { Icon } from "@/ui/icons";
@@ -25,7 +26,6 @@ import { Tag } from "@/ui/Tag";
 import { Lineage, RunSource } from "./Lineage";
 import styles from "./RunHeader.module.css";
 import {
-  budgetWords,
   countStatuses,
   elapsedSeconds,
   savedSeconds,
@@ -155,10 +155,16 @@ function Cost({ own, executionId }: { own: JsonNumber | null; executionId: strin
   if (planning?.cost_usd == null) return <span>{formatUsd(total)}</span>;
   return (
     <span title={`${own === null ? "–" : formatUsd(own)} for the run`}>
-      {formatUsd(total)}, of which {formatUsd(planning.cost_usd)} planning
+      {formatUsd(total)}
+      {Number(total) < LEAST_TOLD_APART
+        ? " with planning"
+        : `, of which ${formatUsd(planning.cost_usd)} planning`}
     </span>
   );
 }
+
+/** Of less, both amounts would read the same. */
+const LEAST_TOLD_APART = 0.0001;
 
 /** Where the operator has named a page of traces, and the run has one. */
 function TraceLink({ executionId }: { executionId: string }) {
@@ -175,11 +181,12 @@ function TraceLink({ executionId }: { executionId: string }) {
 function Budget({ lines }: { lines: readonly BudgetLine[] }) {
   const [first] = lines;
   if (first === undefined) return null;
-  const all = lines.map((line) => `${LIMIT_NAMES[line.name] ?? line.name}: ${budgetWords(line)}`);
+  const words = ({ name, used, most }: BudgetLine) => usedWords(name, used, most);
+  const all = lines.map((line) => `${LIMIT_NAMES[line.name] ?? line.name}: ${words(line)}`);
   return (
     <span className={styles.budget} data-warned={first.isWarned} title={all.join("\n")}>
       {first.isWarned && <Icon name="warning" small />}
-      budget {budgetWords(first)}
+      budget {words(first)}
       {warningWords(first)}
     </span>
   );

@@ -1,7 +1,6 @@
 import type { NodeStatus } from "@/api/types";
-import type { BudgetLine } from "@/stream/budget";
 import type { NodeState, RunState, WaveState } from "@/stream/runState";
-import { amountWords, formatAmount, formatDuration } from "@/ui/format";
+import { formatAmount, formatDuration } from "@/ui/format";
 import { STATUS_WORDS } from "@/ui/Status";
 
 /** The order in which statuses are counted in the header. */
@@ -46,11 +45,6 @@ export function statusWords(run: RunState): string | undefined {
   if (run.pause === "waiting" && run.requests.size > 0) return "Waiting for you";
   const running = countStatuses(run).find(({ status }) => status === "running")?.count ?? 0;
   return running > 0 ? `Pausing, ${formatAmount(running, "step")} to end first` : "Paused";
-}
-
-/** Returns what is used of one amount: "$0.42 of $5.00". */
-export function budgetWords({ name, used, most }: BudgetLine): string {
-  return `${amountWords(name, used)} of ${amountWords(name, most)}`;
 }
 
 export type WaveSummary = { words: string; time: string };

@@ -7,7 +7,7 @@ import styles from "@/screens/spend/SpendScreen.module.css";
 import { ButtonLink } from "@/ui/Button";
 import { EmptyState } from "@/ui/EmptyState";
 import { TextField } from "@/ui/Field";
-import { formatAmount, formatCount, formatUsd } from "@/ui/format";
+import { formatAmount, formatCount, formatDay, formatUsd } from "@/ui/format";
 import { Note } from "@/ui/Note";
 import { usePageTitle } from "@/ui/pageTitle";
 import { Segmented } from "@/ui/Segmented";
@@ -111,7 +111,7 @@ function Total({ total }: { total: Report["total"] }) {
         <dd>{costWords(total)}</dd>
       </div>
       <div>
-        <dt>of it planning</dt>
+        <dt>Of it planning</dt>
         <dd>{costWords({ cost_usd: total.planning_cost_usd })}</dd>
       </div>
       <div>
@@ -182,13 +182,14 @@ function GroupName({ by, group }: { by: By; group: Group }) {
     return <Link to={`/flows/${group.key}`}>{nameOf(by, group)}</Link>;
   if (by === "day") {
     const range = `time=range&from=${group.key}&to=${group.key}`;
-    return <Link to={`/runs?${range}`}>{group.key}</Link>;
+    return <Link to={`/runs?${range}`}>{nameOf(by, group)}</Link>;
   }
   return nameOf(by, group);
 }
 
 function nameOf(by: By, { key, name }: Group): string {
   if (by === "flow" && !key) return "Without a flow";
+  if (by === "day") return formatDay(key);
   return name ?? (key.replace(/^\//, "") || "unknown");
 }
 

@@ -26,7 +26,7 @@ export function TriggerCard({ trigger }: { trigger: TriggerResponse }) {
           {trigger.flow}
         </Link>
         <Tag>{trigger.kind}</Tag>
-        <span className={styles.fact}>node {trigger.node_id}</span>
+        <span className={styles.fact}>step {trigger.node_id}</span>
         <span className={styles.actions}>
           <Switch
             label="Enabled"

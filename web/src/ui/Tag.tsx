@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import type { ComponentProps, ReactNode } from "react";
 import { classes } from "@/ui/classes";
 import styles from "@/ui/Tag.module.css";
 
@@ -6,4 +6,9 @@ import styles from "@/ui/Tag.module.css";
 export function Tag(props: { kind?: "plain" | "add" | "change" | "remove"; children: ReactNode }) {
   const { kind = "plain", children } = props;
   return <span className={classes(styles.tag, styles[kind])}>{children}</span>;
+}
+
+/** Tags beside a name, which comes first: those that there is room for. */
+export function Tags({ className, ...rest }: ComponentProps<"span">) {
+  return <span {...rest} className={classes(styles.tags, className)} />;
 }

@@ -22,7 +22,7 @@ import {
 import { IconButton } from "@/ui/IconButton";
 import { Icon } from "@/ui/icons";
 import { Status } from "@/ui/Status";
-import { Tag } from "@/ui/Tag";
+import { Tag, Tags } from "@/ui/Tag";
 import { Lineage, RunSource } from "./Lineage";
 import styles from "./RunHeader.module.css";
 import {
@@ -135,11 +135,11 @@ function RunName({ run }: { run: RunState }) {
             }
           />
           <IconButton icon="edit" label="Name, tags and note" small onClick={() => setOpen(true)} />
-          <span className={styles.tags} title={data.tags.join(", ")}>
+          <Tags className={styles.tags} title={data.tags.join(", ")}>
             {data.tags.map((tag) => (
               <Tag key={tag}>{tag}</Tag>
             ))}
-          </span>
+          </Tags>
           <LabelDialog run={isOpen ? { ...data, title } : null} onClose={() => setOpen(false)} />
         </>
       )}

@@ -24,7 +24,7 @@ import { IconButton } from "@/ui/IconButton";
 import { Icon } from "@/ui/icons";
 import { Checkbox } from "@/ui/Switch";
 import { numericCell, Row, Table } from "@/ui/Table";
-import { Tag } from "@/ui/Tag";
+import { Tag, Tags } from "@/ui/Tag";
 import { useNow } from "@/ui/useNow";
 
 const COLUMNS: readonly (ComponentProps<typeof Table>["columns"][number] & { sort?: Sort })[] = [
@@ -137,11 +137,13 @@ function RunRow({ run, tick, selected, onTick, onLabel, onDelete, linkRef }: Run
             {title}
           </Link>
           {run.starred && <Icon name="starred" small />}
-          {run.tags.map((tag) => (
-            <Link key={tag} className={styles.tag} to={`/runs?tag=${encodeURIComponent(tag)}`}>
-              <Tag>{tag}</Tag>
-            </Link>
-          ))}
+          <Tags className={styles.tags} title={run.tags.join(", ")}>
+            {run.tags.map((tag) => (
+              <Link key={tag} to={`/runs?tag=${encodeURIComponent(tag)}`}>
+                <Tag>{tag}</Tag>
+              </Link>
+            ))}
+          </Tags>
           {side && <SideMark side={side} />}
         </span>
       </td>

@@ -175,7 +175,7 @@ async def test_menu_of_a_run_leads_to_its_plan_its_file_and_a_retry(
     await more.click()
     async with page.expect_download() as download:
         await page.get_by_role("menuitem", name="Stored JSON").click()
-    assert (await download.value).suggested_filename == f"{execution_id}.json"
+    assert (await download.value).suggested_filename == "Two-steps-and-a-last-one.json"
     await more.click()
     await page.get_by_role("menuitem", name="Load the plan into the editor").click()
     await page.wait_for_url(f"**/plans/{plan_id}")

@@ -45,7 +45,7 @@ export function useCanvasView(options: CanvasViewOptions) {
   const isReadable =
     layout.positions.size <= MOST_STEPS_WHOLE &&
     width / layout.width >= SMALLEST &&
-    height / layout.height >= SMALLEST;
+    (height - top - TOOLS) / layout.height >= SMALLEST;
 
   const fit = () => {
     isMoved.current = false;

@@ -19,7 +19,8 @@ class RunLimits:
 
     Attributes:
         state_bytes: The bytes of all results, once values, requests, events that nodes emit,
-            documents of nested graphs, and what is stored beside the events.
+            documents of nested graphs, and what is stored beside the events. Text of attempts that did
+            not complete is counted apart: it decides only how much more of it is stored.
     """
 
     __slots__ = (
@@ -29,6 +30,7 @@ class RunLimits:
         "_max_starts",
         "_max_state_bytes",
         "_starts",
+        "_streamed_bytes",
         "state_bytes",
     )
 
@@ -38,12 +40,13 @@ class RunLimits:
         self._max_result_bytes = options.max_result_bytes
         self._max_state_bytes = options.max_state_bytes
         self._max_starts = options.max_steps
-        self.state_bytes = self._starts = 0
+        self.state_bytes = self._starts = self._streamed_bytes = 0
 
-    def restore(self, size: int, starts: int) -> None:
-        """Count what is stored and starts that were stored before."""
+    def restore(self, size: int, starts: int, streamed: int) -> None:
+        """Count what is stored, starts, and text of attempts that did not complete, from before."""
         self.state_bytes += size
         self._starts += starts
+        self._streamed_bytes += streamed
 
     def count_start(self) -> LimitExceeded | None:
         """Count the start of a node; return the error if this exceeds the limit."""
@@ -84,15 +87,14 @@ class RunLimits:
         self.state_bytes += size
         return None
 
-    def add_text(self, text: str) -> str:
-        """Count text that a node streamed and that is no result; return as much of it as may be stored."""
-        state_left = (
-            None if self._max_state_bytes is None else self._max_state_bytes - self.state_bytes
-        )
-        bounds = [each for each in (self._max_result_bytes, state_left) if each is not None]
+    def kept_text(self, text: str) -> str:
+        """Return as much of text that a node streamed, and that is no result, as may be stored."""
+        bounds = [] if self._max_result_bytes is None else [self._max_result_bytes]
+        if self._max_state_bytes is not None:
+            bounds.append(self._max_state_bytes - self.state_bytes - self._streamed_bytes)
         while text and bounds and (size := size_of(text)) > min(bounds):
             text = text[: len(text) * max(min(bounds), 0) // size]
-        self.state_bytes += size_of(text) if text else 0
+        self._streamed_bytes += size_of(text) if text else 0
         return text
 
     def add_graph(self, document: Json) -> None:

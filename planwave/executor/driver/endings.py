@@ -258,7 +258,7 @@ def streamed_by(run: RunState, attempt: Attempt) -> OutputsDocument | None:
     texts: dict[str, str] = {}
     for kind in STREAMED_KINDS if attempt.streamed else ():
         text = str(run.redact(str((attempt.streamed or {}).get(kind, ""))))
-        texts[kind] = text if run.limits is None else run.limits.add_text(text)
+        texts[kind] = text if run.limits is None else run.limits.kept_text(text)
     return streamed_document(texts) or None
 
 

@@ -226,6 +226,7 @@ class History:
         active_s: Seconds the execution was neither paused nor without a process, by event times.
         state_bytes: Size of all results of nodes that ran, of all once values, of requests and emitted
             events, and of the documents of nested graphs.
+        streamed_bytes: Size of what attempts that did not complete had streamed.
         start_count: Number of ``node.started`` events.
         nested_runs: The nested runs.
     """
@@ -243,6 +244,7 @@ class History:
         "spending",
         "start_count",
         "state_bytes",
+        "streamed_bytes",
     )  # fmt: skip
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -254,7 +256,7 @@ class History:
         self.spending = Spending()
         self.budget_waits: dict[str, None] = {}
         self.active_s = 0.0
-        self.state_bytes = self.start_count = 0
+        self.state_bytes = self.start_count = self.streamed_bytes = 0
         self.nested_runs = StoredNestedRuns()
         self._since: datetime | None = None
         last: Event | None = None
@@ -316,8 +318,7 @@ class History:
             self.budget_waits[event.path or ""] = None
         elif event.type in ("node.unparked", "node.cancelled"):
             self.budget_waits.pop(event.path or "", None)
-        else:
-            self._count(event)
+        self._count(event)
 
     def _count(self, event: TypedEvent) -> None:
         """Count starts of nodes, and what is stored."""
@@ -333,7 +334,7 @@ class History:
             case "node.log" | "usage":
                 self.state_bytes += size_of(event.data)
             case "node.cancelled" | "node.failed" | "node.retrying":
-                self.state_bytes += _value_bytes(event.data.get("streamed"))
+                self.streamed_bytes += _value_bytes(event.data.get("streamed"))
             case "node.waiting" if not event.data.get("interrupted"):
                 self.state_bytes += size_of([event.data.get("request"), event.data.get("state")])
             case "nested_run.opened":

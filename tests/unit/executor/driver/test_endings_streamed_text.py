@@ -211,4 +211,38 @@ async def test_what_is_stored_is_what_was_seen(
         assert stored == text or size_of(text) > (most or 10_000)
     ends = [e for e in harness.stored if e.type in ("node.cancelled", "node.failed")]
     sizes = [size_of(each["value"]) for each in ends[0].data.get("streamed", {}).values()]
-    assert History(harness.stored).state_bytes == sum(sizes)
+    history = History(harness.stored)
+    assert (history.state_bytes, history.streamed_bytes) == (0, sum(sizes))
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+@virtual_time
+async def test_text_of_failed_attempts_does_not_count_towards_what_a_run_may_give(
+    is_resumed: bool,
+) -> None:
+    talks = streams([("text", "x" * 40_000)], then=NodeError("cut off"))
+    begun: list[None] = []
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        begun.append(None)
+        if len(begun) < 4:
+            async for each in talks(inputs, context):
+                yield each
+        yield result_with("y" * 40_000)
+
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(4, 1))})
+    options = RunOptions(max_state_bytes=100_000)
+    harness = ExecutionHarness(graph, {"a": act}, options)
+    retries: list[dict[str, Any]] = []
+    if is_resumed:
+        harness.interrupt_after(1.5)
+        await harness.run()
+        retries += harness.data_of("node.retrying")
+        past = History(harness.stored)
+        harness = ExecutionHarness(graph, {"a": act}, options, history=past)
+    assert await harness.run() == "completed"
+    retries += harness.data_of("node.retrying")
+    kept = [len(each["streamed"]["text"]["value"]) for each in retries]
+    assert kept[:2] == [40_000, 40_000]
+    assert 19_900 < kept[2] < 20_000
+    assert harness.execution.result_bytes == 40_002

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,6 +23,42 @@ class Change(NamedTuple):
 def streamed_document(texts: Mapping[str, str]) -> OutputsDocument:
     """Return texts by kind as events have them: in the form of outputs, without the empty ones."""
     return {kind: {"type": "text", "value": text} for kind, text in texts.items() if text}
+
+
+class KeptText:
+    """The begin of a text that arrives in order; what is beyond its bound only counts.
+
+    Args:
+        most: Number of characters that are kept; None for all.
+    """
+
+    __slots__ = ("_length", "_most", "_text")
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._length = 0
+        self._text = io.StringIO(newline="")
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __str__(self) -> str:
+        return self._text.getvalue()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some of the text is not kept."""
+        return self._most is not None and self._length > self._most
+
+    def append(self, piece: str) -> int:
+        """Append a piece; return its offset."""
+        offset, most = self._length, self._most
+        self._length = offset + len(piece)
+        if most is None or self._length <= most:
+            self._text.write(piece)
+        elif offset < most:
+            self._text.write(piece[: most - offset])
+        return offset
 
 
 class StreamedText:

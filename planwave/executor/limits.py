@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from planwave.errors import LimitExceeded, PermanentError
 from planwave.executor.options import RunOptions
@@ -12,6 +13,22 @@ from planwave.graph.model import DataValue, Json
 _RESULT = "largest_result_bytes"
 _STATE = "run_state_bytes"
 _EVENT = "event_bytes"
+
+
+_TEXT_SLACK: Final = 64 * 1024
+"""Characters beyond what may be stored of a streamed text: more than a secret that is cut there can have."""
+
+
+def most_text(options: RunOptions) -> int | None:
+    """Return how many characters are to be kept of a text that a node streams; None for all."""
+    bounds = [options.max_result_bytes, options.max_state_bytes]
+    most = min((each for each in bounds if each is not None), default=None)
+    return None if most is None else most + _TEXT_SLACK
+
+
+def without_cut_secret(text: str) -> str:
+    """Return text that was cut, and is without secrets, without a part of a secret at its end."""
+    return text[:-_TEXT_SLACK]
 
 
 class RunLimits:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple, NewType
 
 from planwave.errors import NESTED_FAILED, ErrorCause, ErrorDocument, NodeError, PermanentError
-from planwave.events.streamed_text import StreamedText
+from planwave.events.streamed_text import KeptText
 from planwave.events.types import BlockedCause, NodeParkedData
 from planwave.executor.scheduling.schedule import Schedule
 from planwave.executor.scheduling.types import Cause, NodeStatus
@@ -214,7 +214,8 @@ class Attempt:
             node began; "" where that is not known, None where nothing is declared.
         waits: The reply tokens of the counted tasks that wait for nested runs, or for the budget.
         node_run: The nested runs and once values of its node, or None if there are none.
-        streamed: The text that it has streamed so far, by kind; None before the first piece.
+        streamed: The text that it has streamed so far, by kind, as far as it may be stored; None before the first
+            piece.
     """
 
     __slots__ = (
@@ -288,7 +289,7 @@ class Attempt:
         self.has_other_tasks = False
         self.waits: set[ReplyTo] | None = None
         self.node_run: NodeRun | None = None
-        self.streamed: dict[str, StreamedText] | None = None
+        self.streamed: dict[str, KeptText] | None = None
 
     def replaced_by(self, successor: Attempt) -> Attempt:
         """Pass the node run on to the attempt that replaces this one; return the successor."""

@@ -29,6 +29,7 @@ from planwave.events.types import (
 from planwave.executor.driver.parking import mark_active, return_outcome, set_idle
 from planwave.executor.driver.run_state import RunBudget, RunState
 from planwave.executor.driver.timeouts import EARLY_S
+from planwave.executor.limits import without_cut_secret
 from planwave.executor.messages import (
     AttemptTimer,
     CancelReply,
@@ -256,9 +257,12 @@ def streamed_by(run: RunState, attempt: Attempt) -> OutputsDocument | None:
     It is without secrets, which no piece of it has to hold whole, and cut where a result would be too large.
     """
     texts: dict[str, str] = {}
-    for kind in STREAMED_KINDS if attempt.streamed else ():
-        text = str(run.redact(str((attempt.streamed or {}).get(kind, ""))))
-        texts[kind] = text if run.limits is None else run.limits.kept_text(text)
+    streamed = attempt.streamed or {}
+    for kind in STREAMED_KINDS:
+        if (kept := streamed.get(kind)) is not None:
+            text = str(run.redact(str(kept)))
+            text = without_cut_secret(text) if kept.is_cut else text
+            texts[kind] = text if run.limits is None else run.limits.kept_text(text)
     return streamed_document(texts) or None
 
 

@@ -23,6 +23,7 @@ from planwave.executor.driver.attempt_tasks import AttemptTasks
 from planwave.executor.driver.publisher import Publisher, Subscription
 from planwave.executor.driver.run_state import Now, RunState
 from planwave.executor.driver.turn import Turn, commit, turn
+from planwave.executor.limits import most_text
 from planwave.executor.messages import (
     AnswerRequest,
     BytesStored,
@@ -196,7 +197,8 @@ class Execution:
         causes: dict[str, BaseException] | None = None,
     ) -> None:
         self.execution_id, self.options = execution_id, options
-        self.publisher = Publisher(execution_id, journal, epoch, on_events, now)
+        most = most_text(options)
+        self.publisher = Publisher(execution_id, journal, epoch, on_events, now, most)
         self.host = NodeHost(
             execution_id, variables, services, chat_id, state, renderer, options=options,
             parent=reuse, admit=admit,

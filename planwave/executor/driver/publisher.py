@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from planwave.errors import PermanentError
 from planwave.events import TERMINAL, Event
-from planwave.events.streamed_text import StreamedText
+from planwave.events.streamed_text import STREAMED_KINDS, KeptText
 from planwave.executor.ports import Journal
 from planwave.executor.state import Attempt
 from planwave.graph.model import Json
@@ -109,10 +109,14 @@ class Subscription:
 
 
 class Publisher:
-    """The journal and the listeners of one execution; see ``Execution`` for the arguments."""
+    """The journal and the listeners of one execution; see ``Execution`` for the other arguments.
+
+    Args:
+        most_text: Number of characters that are kept of what an attempt streams; None for all.
+    """
 
     __slots__ = (
-        "_epoch", "_execution_id", "_journal", "_now", "_on_events", "_subscribers", "durable"
+        "_epoch", "_execution_id", "_journal", "_most_text", "_now", "_on_events", "_subscribers", "durable"
     )  # fmt: skip
 
     def __init__(
@@ -122,8 +126,10 @@ class Publisher:
         epoch: int,
         on_events: Callable[[list[Event]], None] | None,
         now: Callable[[], str],
+        most_text: int | None = None,
     ) -> None:
         self._execution_id, self._epoch = execution_id, epoch
+        self._most_text = most_text
         self._journal, self.durable = journal, journal is not None
         self._on_events, self._now = on_events, now
         self._subscribers: list[Subscription] = []
@@ -169,9 +175,9 @@ class Publisher:
             streamed = attempt.streamed = {}
         so_far = streamed.get(kind)
         if so_far is None:
-            so_far = streamed[kind] = StreamedText()
-        offset = len(so_far)
-        so_far.put(offset, text)
+            most = self._most_text if kind in STREAMED_KINDS else 0
+            so_far = streamed[kind] = KeptText(most)
+        offset = so_far.append(text)
         if not self._subscribers and self._on_events is None:
             return
         data = {"kind": kind, "text": text, "offset": offset}

@@ -257,9 +257,7 @@ class RunState:
         if history is not None and self.budget is not None:
             self.budget.restore(history.spending, history.own_events)
         if history is not None and self.limits is not None:
-            self.limits.restore(
-                history.state_bytes, history.start_count, history.streamed_bytes
-            )
+            self.limits.restore(history.state_bytes, history.start_count, history.streamed_bytes)
 
     @property
     def is_ending(self) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.events.streamed_text import Change, StreamedText
+from planwave.events.streamed_text import Change, KeptText, StreamedText
 
 PIECES = st.lists(st.tuples(st.integers(0, 6), st.text("ab", max_size=4)), max_size=8)
 
@@ -53,3 +53,15 @@ def test_a_reader_that_applies_the_changes_has_the_text(pieces: list[tuple[int, 
         if (change := streamed.merge(offset, piece)) is not None:
             read = read[: change.offset] + change.content
         assert read == str(streamed)
+
+
+@given(st.lists(st.text(max_size=4)), st.none() | st.integers(0, 12))
+def test_the_begin_of_a_text_is_kept_and_the_rest_counts(
+    pieces: list[str], most: int | None
+) -> None:
+    kept = KeptText(most)
+    offsets = [kept.append(piece) for piece in pieces]
+    whole = "".join(pieces)
+    assert offsets == [len("".join(pieces[:n])) for n in range(len(pieces))]
+    assert (str(kept), len(kept)) == (whole[:most], len(whole))
+    assert kept.is_cut == (str(kept) != whole)

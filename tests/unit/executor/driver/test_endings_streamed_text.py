@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from planwave.errors import NodeError
 from planwave.events import fold
+from planwave.executor.driver.execution import Execution
 from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
 from planwave.graph.json_values import size_of
@@ -151,6 +153,52 @@ async def test_a_secret_that_came_in_two_pieces_is_not_stored() -> None:
     )
     await harness.run()
     assert harness.data_of("node.failed")[0]["streamed"] == documents({"text": "it is [secret]."})
+
+
+SLACK = 64 * 1024
+
+
+@given(st.integers(0, 40), st.integers(1, 60), st.integers(5, 9), st.integers(1, 90_000))
+@settings(max_examples=examples(40), deadline=None)
+@virtual_time
+async def test_no_part_of_a_secret_is_stored_where_text_is_cut(
+    before: int, secrets: int, most: int, after: int
+) -> None:
+    pieces = [("text", "." * before + "s3cret" * secrets), ("text", "x" * after)]
+    pieces.insert(1, ("text", "s3cret" * (SLACK // 6)))
+    harness = ExecutionHarness(
+        parse_graph("a"),
+        {"a": streams(pieces, then=NodeError("x"))},
+        RunOptions(max_result_bytes=most * 10),
+        services=Services(),
+    )
+    await harness.run()
+    streamed = harness.data_of("node.failed")[0]["streamed"]["text"]["value"]
+    whole = "." * before + "[secret]" * (secrets + SLACK // 6)
+    assert whole.startswith(streamed)
+    assert most * 10 - 2 == len(streamed)
+
+
+@pytest.mark.parametrize(("kind", "bound_mb"), [("audio", 2), ("text", 3), ("reasoning", 3)])
+@virtual_time
+async def test_what_is_never_stored_does_not_stay_in_memory(kind: str, bound_mb: int) -> None:
+    sizes: list[int] = []
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        tracemalloc.start()
+        try:
+            for n in range(20):
+                yield node_event(context, "delta", {"text": f"{n % 10}" * 1_000_000, "kind": kind})
+            sizes.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+        raise NodeError("cut off")
+
+    program = ExecutionHarness(parse_graph("a"), {"a": act}).program
+    options = RunOptions(max_result_bytes=1_000_000)
+    execution = Execution(program, execution_id="x", options=options)
+    assert await execution.run() == "failed"
+    assert sizes[0] < bound_mb * 1_000_000
 
 
 @pytest.mark.parametrize("options", [{"max_result_bytes": 12}, {"max_state_bytes": 12}])

@@ -236,6 +236,11 @@ class RefineRequest(RequestModel):
     def _require_one(self) -> RefineRequest:
         if (self.request is None) == (self.accept is None):
             raise PydanticCustomError("either", "give request or accept")
+        is_for_model = self.dry_run or self.provider is not None or self.model is not None
+        if self.accept is not None and is_for_model:
+            raise PydanticCustomError(
+                "of-request", "give dry_run, provider and model with request, not with accept"
+            )
         return self
 
 

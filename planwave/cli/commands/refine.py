@@ -66,6 +66,12 @@ def refine(
     if (words is None) == (accept is None):
         hint = 'write: planwave refine PLAN "what is to be different"'
         raise InputError("give words, or --accept with a hash", code="usage", hint=hint)
+    if accept is not None and (dry_run or ctx.provider or ctx.model):
+        raise InputError(
+            "--accept takes a proposal that was made before",
+            code="usage",
+            hint="leave out --dry-run, --provider and --model",
+        )
     request = "" if words is None else read_goal(words)
 
     async def run() -> None:

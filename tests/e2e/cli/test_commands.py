@@ -388,6 +388,9 @@ def test_refine_shows_a_change_and_takes_it_only_when_told(llm: FakeLLMServer) -
     assert accept is not None, done.output
     revisions = json.loads(invoke("revisions", "last", "--json").stdout)["revisions"]
     assert [each["revision"] for each in revisions] == [1]
+    for option in (["--dry-run"], ["--provider", "openai"], ["--model", "gpt-4o"]):
+        done = invoke(*accept[1].split(), *option)
+        assert (done.exit_code, option[0] in done.stderr) == (2, True), done.output
     done = invoke(*accept[1].split())
     assert "is at revision 2" in done.output
     revisions = json.loads(invoke("revisions", "last", "--json").stdout)["revisions"]

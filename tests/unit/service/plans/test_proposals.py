@@ -104,3 +104,15 @@ async def test_what_cannot_be_repaired_is_refused_with_every_finding_and_was_pai
         assert "proposal" not in await calls.get_json(path)
         both = await calls.expect_problem("POST", f"{path}/refine", 422, {**WORDS, "accept": "x"})
         assert "give request or accept" in json.dumps(both)
+
+
+async def test_what_tells_a_model_is_refused_where_a_proposal_is_taken() -> None:
+    async with planned(COSTS) as (calls, path, plan):
+        proposal = (await calls.post_json(f"{path}/refine", WORDS, 200))["proposal"]
+        match = {"If-Match": f'"{plan["hash"]}"'}
+        for more in ({"dry_run": True}, {"provider": "local"}, {"model": "small"}):
+            body = {"accept": proposal["hash"], **more}
+            refused = await calls.post(f"{path}/refine", json=body, headers=match)
+            assert refused.status_code == 422, refused.text
+            assert "not with accept" in refused.text
+        assert (await calls.get_json(path))["revision"] == 1

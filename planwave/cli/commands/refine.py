@@ -83,7 +83,7 @@ def refine(
             proposed = await backend.revisions.refine(plan.plan_id, request, dry_run=dry_run)
             proposal: Mapping[str, Any] = proposed.document["proposal"]
             if not ctx.console().json:
-                ctx.console().lines(proposal_lines(proposal))
+                ctx.console().texts(proposal_lines(proposal))  # nothing is cut off what is taken
             if not dry_run and (yes or await _is_wanted(ctx)):
                 await _accept(ctx, backend, proposed, proposal["hash"])
             else:

@@ -16,13 +16,23 @@ from planwave.cli.formatting import (
     one_line,
     truncate,
 )
+from planwave.graph.editing.difference import field_differences
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
+    from planwave.shapes.plans import FieldDifference
     from planwave.storage.records import PlanRevision
 
 _AUTHOR_WIDTH: Final = len("planner")
 _TEXT_WIDTH: Final = 200
+_CONTENT: Final[Mapping[str, Mapping[str, Any]]] = {
+    "name": {},
+    "description": {},
+    "data": {"data": {}},
+    "policy": {"policy": {}},
+}
+"""What a step does, each with the object that lacks it: data and policy are shown field by field."""
+_HANDLES: Final = {"source": "output", "target": "input"}
 _SIDES: Final = (("- ", "red", "before"), ("+ ", "green", "after"))
 _MARKS: Final = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
 
@@ -79,7 +89,7 @@ def _difference_lines(difference: Mapping[str, Any]) -> Iterator[Text]:
     if difference.get("title"):
         yield Text("title", "bold")
         for title, (sign, style, _) in zip(difference["title"], _SIDES, strict=True):
-            yield Text(f"    {sign}{truncate(str(title), _TEXT_WIDTH)}", style)
+            yield Text(f"    {sign}{one_line(str(title))}", style)
     for kind in ("nodes", "edges"):
         for entry in map(json_object, difference[kind]):
             yield from _element_lines(kind[:-1], entry)
@@ -95,19 +105,36 @@ def _element_lines(what: str, entry: Mapping[str, Any]) -> Iterator[Text]:
         (f"{sign} {what} {one_line(str(entry['id']))}", style),
         (f"  {one_line(str(detail))}" if detail else "", "dim"),
     )
-    for field in map(json_object, entry.get("fields") or ()):
+    fields = entry.get("fields") or (_content(entry) if what == "node" else ())
+    for field in map(json_object, fields):
         yield Text(f"    {one_line(str(field['pointer']))}", "bold")
         for sign, style, side in _SIDES:
             if side in field:
                 yield from (Text(f"    {sign}{line}", style) for line in _lines(field[side]))
 
 
+def _content(entry: Mapping[str, Any]) -> Iterator[FieldDifference]:
+    """Yield what an added or removed node does, as the fields of a changed one."""
+    nodes = [json_object(entry.get(side)) for side in ("before", "after")]
+    for name, missing in _CONTENT.items():
+        before, after = ({name: node[name]} if node.get(name) else missing for node in nodes)
+        yield from field_differences(before, after)
+
+
 def _ends(edge: Mapping[str, Any]) -> str:
-    return f"{edge['source']} to {edge['target']}" if "source" in edge else ""
+    """Return the ends of an edge, with what is not usual of them: ports and channel."""
+    if "source" not in edge:
+        return ""
+    source, target = (
+        f"{edge[end]}.{handle}"
+        if (handle := edge.get(f"{end}Handle") or usual) != usual
+        else str(edge[end])
+        for end, usual in _HANDLES.items()
+    )
+    channel = json_object(edge.get("data")).get("channel", "flow")
+    return f"{source} to {target}" + ("" if channel == "flow" else f" ({channel})")
 
 
 def _lines(value: Any) -> Iterator[str]:
-    """Yield the lines of a value; unlike text in one line, they keep their indentation."""
-    text = value if isinstance(value, str) else json_text(value)
-    for line in clean(text).split("\n"):
-        yield line if len(line) <= _TEXT_WIDTH else f"{line[:_TEXT_WIDTH]}…"
+    """Return the lines of a value; unlike text in one line, they keep their indentation."""
+    return iter(clean(value if isinstance(value, str) else json_text(value)).split("\n"))

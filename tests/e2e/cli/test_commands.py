@@ -15,6 +15,7 @@ import pytest
 from planwave.cli import context
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import invoke
+from tests.support.cli.terminal import typed
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
     FakeLLMServer,
@@ -384,6 +385,7 @@ def test_refine_shows_a_change_and_takes_it_only_when_told(llm: FakeLLMServer) -
     assert done.exit_code == 0, done.output
     assert "Adds a sum." in done.stdout
     assert "+ node sum" in done.stdout
+    assert "/data/text\n    + Sum" in done.stdout, "what a step does is shown, not only its type"
     accept = re.search(r"planwave (refine \S+ --accept \S+)", done.output)
     assert accept is not None, done.output
     revisions = json.loads(invoke("revisions", "last", "--json").stdout)["revisions"]
@@ -404,3 +406,18 @@ def test_refine_shows_a_change_and_takes_it_only_when_told(llm: FakeLLMServer) -
     done = invoke("refine", "last", "make coffee")
     assert (done.exit_code, "No coffee here." in done.stderr) == (2, True)
     assert invoke("refine", "last").exit_code == 2
+
+
+def test_refine_asks_at_a_terminal_below_all_that_would_be_taken(llm: FakeLLMServer) -> None:
+    assert invoke("plan", "Compare two ways").exit_code == 0
+    words = " ".join(f"word{number}" for number in range(60))
+    longer = ADDS_A_SUM.replace('"Sum"}', f'"{words}"}}')
+    for line, revision in (("\n", 1), ("y\n", 2)):
+        llm.add(TextReply(longer))
+        code, seen = typed(["refine", "last", "add a sum"], [("[y/N] ", line)])
+        assert code == 0, seen
+        before, _, after = seen.partition("Make this the newest revision?")
+        assert "word59" in before, "nothing is cut off at the edge of the terminal"
+        assert ("--accept" in after, "is at revision 2" in after) == (revision == 1, revision == 2)
+        revisions = json.loads(invoke("revisions", "last", "--json").stdout)["revisions"]
+        assert len(revisions) == revision

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from planwave.cli.console import CommandConsole
-from planwave.cli.views.revisions import revision_lines, show_revision_difference
+from planwave.cli.views.revisions import proposal_lines, revision_lines, show_revision_difference
 from planwave.storage.records import PlanRevision
 
 AT = "2026-01-01T00:00:00+00:00"
@@ -47,7 +47,7 @@ def test_differences_are_written_field_by_field() -> None:
         {
             "title": ["Old", "New"],
             "nodes": [
-                {"id": "a", "change": "removed", "before": {"id": "a", "type": "text"}},
+                {"id": "a", "change": "removed", "before": {"id": "a", "type": "text", "data": {"text": "gone"}}},
                 {"id": "b", "change": "changed", "fields": [
                     {"pointer": "/data/x", "before": {"k": 1}},
                     {"pointer": "/name", "before": "B", "after": "two\nlines \x1b[2J"},
@@ -62,7 +62,7 @@ def test_differences_are_written_field_by_field() -> None:
     )  # fmt: skip
     assert lines[1:] == [
         "title", "    - Old", "    + New",
-        "- node a  text",
+        "- node a  text", "    /data/text", "    - gone",
         "~ node b", "    /data/x", '    - {', '    -   "k": 1', "    - }", "    /name", "    - B", "    + two",
         "    + lines [2J",
         "+ edge None  a to b", "+ edge e", "The nodes have another order.",
@@ -72,3 +72,40 @@ def test_differences_are_written_field_by_field() -> None:
 
 def test_no_difference_is_said() -> None:
     assert shown({})[1:] == ["The graph and the title are the same."]
+
+
+def test_a_proposal_shows_all_that_an_added_step_does() -> None:
+    agent = {
+        "id": "x",
+        "type": "agent",
+        "name": "Helper",
+        "description": "Read every mail.",
+        "data": {"userPrompt": "Tidy up. " + "." * 400 + " Then send all of it.", "maxSteps": 3},
+        "policy": {"retry": {"attempts": 2}},
+    }
+    link = {
+        "source": "mail",
+        "sourceHandle": "output",
+        "target": "x",
+        "targetHandle": "tools",
+        "data": {"channel": "link"},
+    }
+    plain = {"source": "x", "sourceHandle": "output", "target": "y", "targetHandle": "input"}
+    difference = {
+        "title": None,
+        "nodes": [{"id": "x", "change": "added", "after": agent}],
+        "edges": [
+            {"id": "e", "change": "added", "after": link},
+            {"id": "f", "change": "added", "after": {**plain, "data": {"channel": "flow"}}},
+        ],
+        "reordered": [],
+    }
+    proposal = {"answer": "", "difference": difference, "additions": []}
+    lines = [line.plain for line in proposal_lines(proposal)]
+    assert [line for line in lines if "Tidy up" not in line] == [
+        "+ node x  agent", "    /name", "    + Helper", "    /description", "    + Read every mail.",
+        "    /data/userPrompt", "    /data/maxSteps", "    + 3", "    /policy/retry",
+        "    + {", '    +   "attempts": 2', "    + }",
+        "+ edge e  mail to x.tools (link)", "+ edge f  x to y",
+    ]  # fmt: skip
+    assert any(line.endswith("Then send all of it.") for line in lines)

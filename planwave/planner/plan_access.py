@@ -1,28 +1,34 @@
-"""What a graph may do or reach outside of itself: effects, types that run code, tools, servers, hosts, models, flows."""
+"""What a graph may do or reach outside of itself, and which safeguards it has no longer."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, cast
 
-from planwave.graph.model import Graph, Json, Node
+from planwave.graph.model import FLOW, LINK, Edge, Graph, Json, Node
 from planwave.graph.protocols import NodeTypes, effect_of
-from planwave.graph.subgraphs import subgraphs_of
+from planwave.graph.subgraphs import all_nodes, effects_of, subgraphs_of
 from planwave.planner.capabilities import SERVER_TYPE, calls_model
 
 _HOST: Final = re.compile(r"\b(?:https?|wss?)://([^\s/?#\"'\\]+)", re.IGNORECASE)
 _NAMED: Final = {"tool": ("tool", "name"), SERVER_TYPE: ("server", "server")}
 """By type of node: what a field of its data names."""
-_LOUD: Final = ("write", "once")
+_LOUD: Final = frozenset({"write", "once"})
+_ASKS: Final = "approval"
+"""The type whose nodes ask a person; the way on depends on the answer."""
+
+
+_NOTHING: Final = Graph((), ())
 
 
 class Access(NamedTuple):
     """One thing outside of a graph, and the node of the graph that reaches it.
 
     ``kind`` is ``effect`` (its name is the effect and the type: ``write http_tool``), ``tool``, ``server``,
-    ``host``, ``provider``, ``model`` or ``flow``. ``node`` is the node of the graph itself around it.
+    ``host``, ``provider``, ``model`` or ``flow``; ``link``: a tool that changes something is given to another node;
+    ``safeguard``: what fell away (its name says it). ``node`` is the node of the graph itself around it.
     """
 
     kind: str
@@ -31,12 +37,14 @@ class Access(NamedTuple):
 
 
 def new_access(before: Graph, after: Graph, catalogue: NodeTypes) -> list[Access]:
-    """Return what a graph reaches that another one does not, each once, in graph order."""
+    """Return what a graph reaches that another one does not, each once, and the safeguards that it lost."""
     known = {each[:2] for each in _access_of(before, catalogue)}
     new: dict[tuple[str, str], Access] = {}
     for each in _access_of(after, catalogue):
         if each[:2] not in known:
             new.setdefault(each[:2], each)
+    for each in _lost(before, after, catalogue):
+        new.setdefault(each[:2], each)
     return list(new.values())
 
 
@@ -75,3 +83,108 @@ def _text(value: Json) -> str:
         fields = cast("dict[str, Json]", value)
         value = fields.get("name") or fields.get("id") or json.dumps(fields, sort_keys=True)
     return value if isinstance(value, str) else json.dumps(value)
+
+
+# -- safeguards -------------------------------------------------------------------------------------
+
+
+def _lost(before: Graph, after: Graph, catalogue: NodeTypes, top: str = "") -> Iterator[Access]:
+    """Yield the safeguards that fell away and the tools that are given to others, at any depth."""
+    present = _present_ids(before, after)
+    for node in before.nodes:
+        if node.id not in present:
+            for what in _safeguards_of(node, catalogue):
+                yield Access("safeguard", what, top or node.id)
+            continue
+        now = after.by_id[present[node.id]]
+        inside = subgraphs_of(node, catalogue), subgraphs_of(now, catalogue)
+        for number, inner in enumerate(inside[0]):
+            other = inside[1][number] if number < len(inside[1]) else _NOTHING
+            yield from _lost(inner, other, catalogue, top or now.id)
+    loud = _loud_nodes(after, catalogue)
+    for asks, handle in _questions(before):
+        reached, unasked = _reached(before, asks, handle)
+        still, now_unasked = _reached(after, present.get(asks, ""), handle)
+        for node_id in (each.id for each in before.nodes if each.id in reached):
+            now_id = present.get(node_id, "")
+            is_unasked = now_id not in still or (node_id not in unasked and now_id in now_unasked)
+            if now_id in loud and is_unasked:
+                name = f"{handle!r} of {asks!r} before {now_id!r}"
+                yield Access("safeguard", name, top or now_id)
+    linked = {
+        (present.get(e.source), present.get(e.target)) for e in before.edges if e.channel == LINK
+    }
+    for edge in after.edges:
+        if (
+            edge.channel == LINK
+            and edge.source in loud
+            and (edge.source, edge.target) not in linked
+        ):
+            yield Access("link", f"{edge.source} to {edge.target}", top or edge.target)
+
+
+def _present_ids(before: Graph, after: Graph) -> dict[str, str]:
+    """Return the ids that nodes have now; one that is new and the same but for its id was renamed."""
+    present = {each: each for each in before.by_id if each in after.by_id}
+    new = {_content(each): each.id for each in after.nodes if each.id not in before.by_id}
+    for node in before.nodes:
+        if node.id not in present and (now := new.pop(_content(node), None)) is not None:
+            present[node.id] = now
+    return present
+
+
+def _content(node: Node) -> str:
+    return json.dumps(
+        [node.type, node.description, dict(node.data), dict(node.policy_document or {})]
+    )
+
+
+def _safeguards_of(node: Node, catalogue: NodeTypes) -> Iterator[str]:
+    """Yield what guards a run by a node, and by the nodes inside it."""
+    for path, each in all_nodes(Graph((node,), ()), catalogue):
+        facts = catalogue.type_info(each.type)
+        if each.type == _ASKS:
+            yield f"the approval {path!r}"
+        for name in each.data:
+            if facts and name in facts.policy_fields and name not in facts.plan_fields:
+                yield f"{name} of {path!r}"
+        if each.policy_document and each.policy_document != (facts and facts.policy):
+            yield f"the policy of {path!r}"
+
+
+def _questions(graph: Graph) -> list[tuple[str, str]]:
+    """Return each output of the nodes that ask a person."""
+    asks = {each.id for each in graph.nodes if each.type == _ASKS}
+    ways = [(e.source, e.source_handle) for e in graph.edges if e.source in asks]
+    return list(dict.fromkeys(ways))
+
+
+def _loud_nodes(graph: Graph, catalogue: NodeTypes) -> set[str]:
+    """Return the nodes that change something outside, themselves or by what is linked to them."""
+    loud = {
+        each.id for each in graph.nodes if not _LOUD.isdisjoint(effects_of(each, graph, catalogue))
+    }
+    return loud | {
+        each.target for each in graph.edges if each.channel == LINK and each.source in loud
+    }
+
+
+def _reached(graph: Graph, asks: str, handle: str) -> tuple[set[str], set[str]]:
+    """Return the nodes after one output of a node, and those that may run without it."""
+    way = [each for each in graph.outgoing.get(asks, ()) if each.source_handle == handle]
+    fed = {each.target for each in graph.edges if each.channel == FLOW}
+    starts = [each.id for each in graph.nodes if each.id not in fed]
+    return _after(graph, [each.target for each in way], ()), _after(graph, starts, way)
+
+
+def _after(graph: Graph, starts: Sequence[str], without: Sequence[Edge]) -> set[str]:
+    seen, stack = set[str](), [*starts]
+    while stack:
+        if (node_id := stack.pop()) not in seen:
+            seen.add(node_id)
+            stack += [
+                each.target
+                for each in graph.outgoing.get(node_id, ())
+                if each.channel == FLOW and each not in without
+            ]
+    return seen

@@ -109,6 +109,20 @@ class PlanCheck(NamedTuple):
         servers = ", ".join(offered) or "none"
         return f"node {node.id!r} names a server that plans may not use; they may use {servers}"
 
+    def set_by_people(self, node: Node) -> dict[str, Json]:
+        """Return what stands in the data of a node that no plan may set, by field or ``field.key``."""
+        facts = self.catalogue.type_info(node.type)
+        names: Mapping[str, str] = {} if facts is None else facts.data_fields
+        offered = {} if facts is None else offered_fields(facts, self.rules)
+        found: dict[str, Json] = {}
+        for key, value in node.data.items():
+            field = names.get(key, key)
+            if key not in names or field not in offered:
+                found[field] = value
+            elif keys := offered[field]:
+                found |= {f"{field}.{name}": value[name] for name in _other_keys(value, keys)}
+        return found
+
     def _of_data(self, node: Node, facts: NodeTypeInfo) -> Iterator[Diagnostic]:
         offered = offered_fields(facts, self.rules)
         for key, value in node.data.items():

@@ -19,6 +19,7 @@ from planwave.expressions import escape_templates, has_template
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
 from planwave.graph.editing.editor import apply_operations
+from planwave.graph.json_values import pointer_part
 from planwave.graph.model import Edge, Graph, Json, Node
 from planwave.graph.operations import (
     AddEdge,
@@ -31,8 +32,9 @@ from planwave.graph.operations import (
     UpdateNode,
 )
 from planwave.graph.plan import graph_hash
+from planwave.graph.subgraphs import subgraphs_of
 from planwave.planner.graph_builder import build_graph
-from planwave.planner.plan_check import PlanCheck
+from planwave.planner.plan_check import FIELD_CODE, PlanCheck
 from planwave.planner.reply_parser import ParseContext, read_document
 from planwave.planner.reply_schema import ReplyEdge, ReplyNode, ReplyPlan, pointer_of
 from planwave.planner.revised_plan import RevisedPlan, RevisionReading
@@ -206,6 +208,7 @@ class _Reviser:
         self._content = plan.content
         self._operations: list[Operation] = []
         self._findings: list[Diagnostic] = []
+        self._renaming = _Renaming(plan.graph)
 
     def read(self, written: Sequence[_Written]) -> RevisionReading:
         """Return the operations with the graph that they make."""
@@ -219,7 +222,7 @@ class _Reviser:
         if graph is not None:
             found += revision_findings(
                 PlanCheck(context.catalogue, context.rules, context.node_types),
-                self._before.graph,
+                self._with_present_ids(graph),
                 graph,
             )
             found += self._too_large(graph)
@@ -232,6 +235,15 @@ class _Reviser:
         ):
             return RevisionReading("")
         return RevisionReading("", "", self._operations, content, graph, found)
+
+    def _with_present_ids(self, after: Graph) -> Graph:
+        """Return the graph before with the ids that its nodes have now."""
+        renames = self._renaming.renames(after)
+        if not renames:
+            return self._before.graph
+        catalogue = self._context.catalogue
+        content = apply_operations(self._before.content, renames, catalogue)
+        return read_and_check(dict(content.graph), catalogue)[0] or self._before.graph
 
     def _too_large(self, graph: Graph) -> list[Diagnostic]:
         limits = self._context.limits
@@ -254,6 +266,8 @@ class _Reviser:
             ]
         else:
             self._operations.append(operation)
+            if isinstance(operation, Rename):
+                self._renaming.follow(operation)
 
     def _operation(self, written: _Written, pointer: str) -> Operation | None:
         match written:
@@ -319,23 +333,58 @@ class _Reviser:
         return None
 
 
+class _Renaming:
+    """The renames of a reply, so that they can be made in the graph before, too."""
+
+    def __init__(self, before: Graph) -> None:
+        self._operations: list[Operation] = []
+        self._first = {node_id: node_id for node_id in before.by_id}
+        """The ids of before, by the ids that the nodes have with the operations."""
+
+    def follow(self, rename: Rename) -> None:
+        if rename.id not in self._first or rename.id == rename.to:
+            return
+        if rename.to in self._first:  # the reply removed that node
+            self._operations.append(RemoveNode(rename.to))
+        self._operations.append(rename)
+        self._first[rename.to] = self._first.pop(rename.id)
+
+    def renames(self, after: Graph) -> list[Operation]:
+        """Return the operations; a node that is gone stands for a new one that has its first id."""
+        back = [
+            Rename(now, first)
+            for now, first in self._first.items()
+            if now not in after.by_id and first in after.by_id and first not in self._first
+        ]
+        return [*self._operations, *back]
+
+
 def revision_findings(check: PlanCheck, before: Graph, after: Graph) -> list[Diagnostic]:
     """Return what a change by a model may not contain; what it leaves as it was is not judged.
 
+    What people set and no plan may set can be neither changed nor taken away.
+
     Args:
         check: What plans may contain.
-        before: The graph that was changed.
+        before: The graph that was changed; a node of it is the one of the same id afterwards.
         after: The changed graph.
     """
-    edges = {each.id: each for each in before.edges}
-    new_edges = {each.id: each for each in after.edges}
+    edges = {each.id: each for each in after.edges}
+    ends = {_ends(each) for each in before.edges}
     found: list[Diagnostic] = []
     for each in check.findings(after):
-        if each.edge is not None and edges.get(each.edge) == new_edges.get(each.edge):
-            continue
-        if each.edge is None and each.node is not None and _is_kept(each, before, after):
+        edge = edges.get(each.edge or "")
+        if (edge is None or _ends(edge) in ends) and _is_kept(each, before, after):
             continue
         found.append(each)
+    found += _closed_edges_taken_away(check, before, after)
+    places = {(each.node, each.pointer) for each in found}
+    for number, node in enumerate(after.nodes):
+        then = before.by_id.get(node.id)
+        for each in () if then is None else _taken_away(check, then, node):
+            pointer = f"/nodes/{number}{each.pointer}"
+            if (node.id, pointer) not in places:
+                found.append(replace(each, pointer=pointer, node=node.id))
     return found
 
 
@@ -349,3 +398,46 @@ def _is_kept(finding: Diagnostic, before: Graph, after: Graph) -> bool:
     _, _, field = finding.pointer.partition("/data/")
     name = field.split("/")[0].replace("~1", "/").replace("~0", "~")
     return bool(name) and name in then.data and then.data[name] == now.data.get(name)
+
+
+def _ends(edge: Edge) -> tuple[str, ...]:
+    return edge.source, edge.source_handle, edge.target, edge.target_handle, edge.channel
+
+
+def _taken_away(check: PlanCheck, then: Node, now: Node) -> Iterator[Diagnostic]:
+    """Yield what people set of a node and it has no longer, also in the graphs inside it."""
+    before, after = check.set_by_people(then), check.set_by_people(now)
+    gone = [name for name in before if name not in after or after[name] != before[name]]
+    if before and then.type != now.type:
+        yield _kept_by_people(then, f"has data.{next(iter(before))} and keeps its type", "/type")
+    for name in gone:
+        yield _kept_by_people(
+            then, f"keeps data.{name}", f"/data/{pointer_part(name.split('.')[0])}"
+        )
+    if then.policy != now.policy:
+        yield _kept_by_people(then, "keeps its policy", "/policy")
+    inside = {each.id: each for graph in subgraphs_of(now, check.catalogue) for each in graph.nodes}
+    for graph in subgraphs_of(then, check.catalogue):
+        for node in graph.nodes:
+            if node.id in inside:
+                for each in _taken_away(check, node, inside[node.id]):
+                    message = f"in node {then.id!r}: {each.message}"
+                    yield replace(each, message=message, pointer="/data")
+
+
+def _closed_edges_taken_away(check: PlanCheck, before: Graph, after: Graph) -> Iterator[Diagnostic]:
+    """Yield the edges of people into closed sockets that are gone from nodes that are still there."""
+    present = {_ends(each) for each in after.edges}
+    for edge in before.edges:
+        node = before.by_id[edge.target] if edge.target in after.by_id else None
+        facts = None if node is None else check.catalogue.type_info(node.type)
+        if node is None or facts is None or _ends(edge) in present:
+            continue
+        if (edge.channel, edge.target_handle) in facts.closed_sockets:
+            yield _kept_by_people(node, f"keeps the edge into {edge.target_handle!r}", "/edges")
+
+
+def _kept_by_people(node: Node, what: str, pointer: str) -> Diagnostic:
+    message = f"node {node.id!r} {what}: people set that, and no plan may take it away"
+    hint = "leave it as it is; change it by update_node, with the fields that a plan may set alone"
+    return Diagnostic(FIELD_CODE, "error", message, pointer, node.id, hint=hint)

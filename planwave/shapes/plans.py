@@ -181,13 +181,15 @@ class GraphDifference(TypedDict):
 
 
 class AdditionDocument(TypedDict):
-    """Something outside of a plan that it would reach, and does not yet."""
+    """Something outside of a plan that it would reach and does not yet, or a safeguard that it would lose."""
 
-    kind: Literal["effect", "tool", "server", "host", "provider", "model", "flow"]
+    kind: Literal[
+        "effect", "tool", "server", "host", "provider", "model", "flow", "link", "safeguard"
+    ]
     name: str
-    """Of an effect: the effect and the type, such as `write http_tool`."""
+    """Of an effect: the effect and the type, such as `write http_tool`; of a safeguard, what falls away."""
     node: str
-    """The id of the step that reaches it."""
+    """The id of the step that reaches it, or that had the safeguard."""
 
 
 class ProposedDifference(GraphDifference):

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from planwave.errors import InputError, PlanInvalid
+from planwave.graph.diagnostics import errors_in
 from planwave.graph.editing.editor import PlanContent, apply_operations
-from planwave.graph.model import Graph, Node
+from planwave.graph.model import Graph, Node, Policy
+from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
 from planwave.planner.revised_plan import RevisedPlan, Revision
 from planwave.settings import Limits
-from tests.support.graph.builders import make_graph, text_node
+from tests.support.graph.builders import make_edge, make_graph, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.watched_model import WatchedModel
 
@@ -25,6 +27,7 @@ PLAN = make_graph(
 )
 PROVIDERS = FakeProviders()
 CATALOGUE = library_registry(PROVIDERS)
+ANY_TYPE = PlanRules(node_types=["agent", "llm", "text", "fetch", "parser", "loop", "approval"])
 
 
 def plan_of(graph: Graph) -> RevisedPlan:
@@ -44,10 +47,14 @@ def edge(source: str, target: str) -> dict[str, Any]:
 
 
 async def revised(
-    *replies: str, graph: Graph = PLAN, words: str = "change it", **more: Any
+    *replies: str,
+    graph: Graph = PLAN,
+    words: str = "change it",
+    rules: PlanRules = NO_RULES,
+    **more: Any,
 ) -> tuple[Revision, WatchedModel]:
     models = WatchedModel(list(replies))
-    planner = Planner(models, PROVIDERS, CATALOGUE, Limits())
+    planner = Planner(models, PROVIDERS, CATALOGUE, Limits(), rules)
     return await planner.revise(plan_of(graph), words, **more), models
 
 
@@ -144,6 +151,68 @@ async def test_a_model_cannot_add_what_no_plan_may_have_but_leaves_what_a_person
         assert codes & {"type-not-allowed", "field-not-for-plans"}
     revision, _ = await revised(changes(node("more"), edge("note", "more")), graph=graph)
     assert ids(revision.reading.graph) == ["facts", "note", "post", "more"]
+
+
+GUARDED = make_graph(
+    text_node("facts"),
+    Node("note", "agent", "Note", "Write.", {
+        "provider": "openai", "model": "gpt-x", "approval": "always", "maxSteps": 2,
+        "tools": {"web_search": False, "subagents": False},
+    }),
+    Node("get", "fetch", "Get", data={"url": "https://a.example/", "method": "HEAD"}, policy=Policy(timeout_s=5), policy_document={"timeoutS": 5}),
+    Node("many", "loop", "Many", data={"items": "[]", "body": {"nodes": [
+        {"id": "inner", "type": "agent", "data": {"provider": "openai", "model": "m", "approval": "always", "userPrompt": "x"}}], "edges": []}}),
+    Node("how", "text", "How", data={"text": "GET"}),
+    edges=[("facts", "note"), ("facts", "get"), ("facts", "many"), make_edge("how", "get", target_handle="method")],
+)  # fmt: skip
+AGAIN = {"name": "Note", "description": "Write.", "provider": "openai", "model": "gpt-x"}
+
+
+def update(node_id: str, **fields: Any) -> dict[str, Any]:
+    return {"op": "update_node", "id": node_id, "set": fields}
+
+
+def remove(node_id: str) -> dict[str, Any]:
+    return {"op": "remove_node", "id": node_id}
+
+
+def rename(node_id: str, to: str) -> dict[str, Any]:
+    return {"op": "rename", "id": node_id, "to": to}
+
+
+@pytest.mark.parametrize("operations", [
+    [update("note", data={"approval": None})],
+    [update("note", data={"maxSteps": None})],
+    [update("note", data={"tools": None})],
+    [update("note", type="llm")],
+    [rename("note", "memo"), update("memo", data={"approval": None})],
+    [rename("note", "memo"), remove("memo"), node("note", **AGAIN), edge("facts", "note")],
+    [remove("note"), node("note", **AGAIN), edge("facts", "note")],
+    [remove("note"), node("note", **AGAIN), rename("note", "memo"), edge("facts", "memo")],
+    [update("get", data={"method": None})],
+    [{"op": "remove_edge", "source": "how", "target": "get"}],
+    [remove("how")],
+    [update("many", data={"body": {"nodes": [{"id": "inner", "type": "agent", "data": {"userPrompt": "x"}}], "edges": []}})],
+    [remove("facts"), node("facts", "text", data={"text": "x"}, policy={"timeoutS": 9}), edge("facts", "note")],
+], ids=str)  # fmt: skip
+async def test_what_people_set_and_no_plan_may_set_cannot_be_taken_away(operations: Any) -> None:
+    with pytest.raises(PlanInvalid) as refused:
+        await revised(*[changes(*operations)] * 3, graph=GUARDED, rules=ANY_TYPE)
+    found = errors_in(refused.value.diagnostics)
+    assert "field-not-for-plans" in {each.code for each in found}
+
+
+@pytest.mark.parametrize("operations", [
+    [rename("note", "memo"), update("memo", description="Write more.")],
+    [rename("facts", "water"), rename("get", "facts"), rename("water", "get")],
+    [update("get", name="Look"), rename("how", "verb")],
+    [remove("get")],
+    [remove("get"), remove("how"), rename("note", "get"), edge("facts", "many")],
+], ids=str)  # fmt: skip
+async def test_what_leaves_them_as_they_are_is_a_change_like_any_other(operations: Any) -> None:
+    revision, _ = await revised(changes(*operations), graph=GUARDED, rules=ANY_TYPE)
+    assert revision.reading.graph is not None
+    assert len(revision.attempts) == 1
 
 
 async def test_a_small_model_is_not_asked() -> None:

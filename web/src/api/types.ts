@@ -979,12 +979,12 @@ export type ProposedDifference = {
   title: string[] | null;
 };
 
-/** Something outside of a plan that it would reach, and does not yet. */
+/** Something outside of a plan that it would reach and does not yet, or a safeguard that it would lose. */
 export type AdditionDocument = {
-  kind: "effect" | "tool" | "server" | "host" | "provider" | "model" | "flow";
-  /** Of an effect: the effect and the type, such as `write http_tool`. */
+  kind: "effect" | "tool" | "server" | "host" | "provider" | "model" | "flow" | "link" | "safeguard";
+  /** Of an effect: the effect and the type, such as `write http_tool`; of a safeguard, what falls away. */
   name: string;
-  /** The id of the step that reaches it. */
+  /** The id of the step that reaches it, or that had the safeguard. */
   node: string;
 };
 

@@ -253,3 +253,50 @@ test("an unknown plan says so, with a heading and a way on", async () => {
   expect(screen.getByRole("heading", { level: 1 }).textContent).toBe("Plan");
   expect(screen.getByRole("link", { name: "New goal" }).getAttribute("href")).toBe("/");
 });
+
+/** Has a plan that ran once, and was changed since so that one of its steps would run again. */
+function hasRun(): void {
+  api.routes["GET /api/executions"] = {
+    executions: [
+      { execution_id: "x1", plan_id: "p1", status: "completed", created_at: PLAN.created_at },
+    ],
+    next_cursor: null,
+  };
+  api.routes["POST /api/executions/x1/fork/preview"] = {
+    reused: ["start"],
+    runs: ["agent"],
+    undecided: [],
+  };
+}
+
+test("only what changed is not run unasked where the run is to be approved first", async () => {
+  hasRun();
+  show();
+  await screen.findByRole("button", { name: "Run only what changed" });
+  fireEvent.click(screen.getByRole("switch", { name: "Approve first" }));
+  expect(screen.queryAllByRole("button", { name: "Run only what changed" })).toEqual([]);
+  fireEvent.click(screen.getByRole("switch", { name: "Approve first" }));
+  await screen.findByRole("button", { name: "Run only what changed" });
+});
+
+test("a second click while the plan is saved makes no second fork", async () => {
+  hasRun();
+  const waiting: (() => void)[] = [];
+  api.routes["PATCH /api/plans/p1"] = (response) => {
+    const stored = { ...PLAN, title: "Another", revision: 2, hash: "h2" };
+    waiting.push(() => json(200, stored)(response, ""));
+  };
+  api.routes["POST /api/executions/x1/fork"] = { execution_id: "x2", status: "starting" };
+  const router = show();
+  const button = await screen.findByRole("button", { name: "Run only what changed" });
+  rename("Another");
+  fireEvent.click(button);
+  fireEvent.click(button);
+  await waitFor(() => expect(waiting).toHaveLength(1));
+  fireEvent.click(button);
+  waiting[0]?.();
+  await waitFor(() => expect(router.state.location.pathname).toBe("/runs/x2"));
+  expect(api.requests.filter(({ route }) => route === "POST /api/executions/x1/fork")).toHaveLength(
+    1,
+  );
+});

@@ -93,7 +93,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
           blocked={blocked}
           flush={autosave.flush}
         />
-        {!blocked && (
+        {!(blocked || run.needsApproval) && (
           <RunChanged
             {...{ planId: plan.plan_id, goal, store, saved }}
             options={run.options}

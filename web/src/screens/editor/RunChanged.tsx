@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 import { useForkPreview } from "@/api/checks";
 import { isEnded } from "@/api/executionSummary";
@@ -24,7 +24,7 @@ type RunChangedProps = {
   flush: () => Promise<boolean>;
 };
 
-/** Offers to run only what has changed since the last run of a plan, and says before what that is. */
+/** Offers to run only what has changed since the last run of a plan, at once, and says before what that is. */
 export function RunChanged(props: RunChangedProps) {
   const last = useExecutions({ plan_id: props.planId, limit: 1 }).data?.pages[0]?.executions[0];
   return last && isEnded(last) ? <Offer key={last.execution_id} {...props} last={last} /> : null;
@@ -39,13 +39,21 @@ function Offer({ last, ...props }: RunChangedProps & { last: ExecutionSummary })
   const nodes = useDocument(execution_id, isWorth).data?.nodes;
   const fork = useFork(execution_id);
   const navigate = useNavigate();
+  const [isStarting, setStarting] = useState(false);
   if (!isWorth) return null;
-  const start = async () => {
+  const begin = async () => {
     if (!(await flush())) throw new Error("Not started: your last changes are not saved yet.");
     const body = forkOf(planId, goal, store.getState().saved);
     const chosen = Object.keys(options).length > 0 ? { options } : {};
     const made = await fork.mutateAsync({ ...body, ...chosen, start: true });
     navigate(`/runs/${made.execution_id}`);
+  };
+  const start = async () => {
+    if (isStarting) return;
+    setStarting(true);
+    await begin()
+      .catch(showError)
+      .finally(() => setStarting(false));
   };
   const at = formatMoment(new Date(last.started_at ?? last.created_at));
   return (
@@ -54,8 +62,8 @@ function Offer({ last, ...props }: RunChangedProps & { last: ExecutionSummary })
       <Button
         small
         icon="play"
-        onClick={() => void start().catch(showError)}
-        disabledReason={fork.isPending ? "Starting …" : undefined}
+        onClick={() => void start()}
+        disabledReason={isStarting ? "Starting …" : undefined}
       >
         Run only what changed
       </Button>

@@ -60,6 +60,7 @@ class AsyncRevisionMethods(ABC):
         provider: str | None = None,
         model: str | None = None,
         dry_run: bool = False,
+        timeout_s: float | None = None,
     ) -> PlanResponse:
         """Have a model write the change of a plan; return the plan, as it is, with the ``proposal``.
 
@@ -69,9 +70,11 @@ class AsyncRevisionMethods(ABC):
             provider: Who writes it; by default the provider of the service.
             model: A model of that provider.
             dry_run: Whether the proposal is not stored, so that it cannot be accepted.
+            timeout_s: Time limit of the response; None for that of the client.
         """
         body = {"request": request, "provider": provider, "model": model, "dry_run": dry_run}
-        return await self._send(requests.post("api", "plans", plan_id, "refine", body=body))
+        call = requests.post("api", "plans", plan_id, "refine", body=body)
+        return await self._send(call._replace(timeout_s=timeout_s))
 
     async def accept_proposal(
         self,

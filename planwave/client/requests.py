@@ -29,6 +29,7 @@ class RequestSpec(NamedTuple):
         key: The ``Idempotency-Key``: a repeated request returns the same response.
         if_match: The version that the changed object must have; ``*`` for any.
         is_text: Whether the response is text and not JSON.
+        timeout_s: Time limit of the response in place of that of the client.
     """
 
     method: str
@@ -38,6 +39,7 @@ class RequestSpec(NamedTuple):
     key: str | None = None
     if_match: str | None = None
     is_text: bool = False
+    timeout_s: float | None = None
 
 
 class ExecutionsQuery(TypedDict, total=False):
@@ -213,7 +215,14 @@ def request_arguments(call: RequestSpec) -> dict[str, Any]:
     headers = {} if call.key is None else {"idempotency-key": call.key}
     if call.if_match is not None:
         headers["if-match"] = _ANY if call.if_match == _ANY else f'"{call.if_match}"'
-    arguments = {"method": call.method, "url": call.path, "params": call.query, "headers": headers}
+    arguments: dict[str, Any] = {
+        "method": call.method,
+        "url": call.path,
+        "params": call.query,
+        "headers": headers,
+    }
+    if call.timeout_s is not None:
+        arguments["timeout"] = httpx2.Timeout(call.timeout_s, connect=CONNECT_TIMEOUT_S)
     if call.body is None:  # for httpx2 None means no body
         return {**arguments, "content": b"null", "headers": {**headers, "content-type": _JSON}}
     return arguments if call.body is NO_BODY else {**arguments, "json": call.body}

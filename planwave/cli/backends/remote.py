@@ -264,7 +264,7 @@ class RemoteBackend:
         self._source: dict[str, Any] | Flow = {}
         pages = PageReader()
         self.plans = RemotePlans(client, pages)
-        self.revisions = RemoteRevisions(client, pages)
+        self.revisions = RemoteRevisions(client, pages, provider, model)
         self.flows = RemoteFlows(client, pages)
         self.executions = RemoteExecutions(client, pages, directory, is_service=is_service)
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from planwave.storage.records import InputSet, PlanRecord, PlanRevision
 
 _MAX_PAGE_SIZE: Final = 200
+_PLANNING_TIMEOUT_S: Final = 86_400.0
+"""No limit of its own: a model takes as long as it does, and the service ends its calls."""
 
 
 class PageReader:
@@ -128,10 +130,24 @@ class RemotePlans:
 
 
 class RemoteRevisions:
-    """The revisions of the plans of a running service."""
+    """The revisions of the plans of a running service.
 
-    def __init__(self, client: AsyncClient, pages: PageReader) -> None:
+    Args:
+        client: Connected to the service.
+        pages: Reads its lists.
+        provider: The provider that changes plans in words; None leaves the choice to the service.
+        model: A model of that provider.
+    """
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        pages: PageReader,
+        provider: str | None = None,
+        model: str | None = None,
+    ) -> None:
         self._client, self._pages = client, pages
+        self._provider, self._model = provider, model
 
     async def list(self, plan_id: str, *, limit: int = 50) -> Sequence[PlanRevision]:
         """See ``StoredRevisions.list``."""
@@ -148,7 +164,15 @@ class RemoteRevisions:
 
     async def refine(self, plan_id: str, request: str, *, dry_run: bool = False) -> PlanRecord:
         """See ``Revisions.refine``."""
-        return plan_from_json(await self._client.refine_plan(plan_id, request, dry_run=dry_run))
+        plan = await self._client.refine_plan(
+            plan_id,
+            request,
+            provider=self._provider,
+            model=self._model,
+            dry_run=dry_run,
+            timeout_s=_PLANNING_TIMEOUT_S,
+        )
+        return plan_from_json(plan)
 
     async def accept(
         self, plan_id: str, accepted: str, *, expected: Collection[str], author: Editor = "api"

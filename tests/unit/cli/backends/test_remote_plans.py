@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from planwave.cli.backends.remote import RemoteBackend
+from planwave.cli.backends.remote import RESPONSE_TIMEOUT_S, RemoteBackend
 from planwave.cli.lookup import find_flow, find_flow_id
 from planwave.client import AsyncClient
 from planwave.errors import InputError, NotFound
@@ -125,3 +126,22 @@ async def test_flow_is_loaded_with_graph_of_revision() -> None:
             await queries.flows.get(FLOW_IDS[0], 61)
         with pytest.raises(NotFound):
             await queries.flows.get("nobody")
+
+
+async def test_words_are_sent_with_the_chosen_model_and_wait_as_long_as_it_takes() -> None:
+    sent: list[httpx2.Request] = []
+
+    def service(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        return httpx2.Response(422, json={"code": "nothing-changed", "detail": "nothing"})
+
+    client = AsyncClient(timeout_s=RESPONSE_TIMEOUT_S, transport=httpx2.MockTransport(service))
+    async with RemoteBackend(client, None, "openai", "gpt-4o") as backend:
+        for dry_run in (False, True):
+            with pytest.raises(InputError):
+                await backend.revisions.refine(FLOW_IDS[0], "add a sum", dry_run=dry_run)
+    choice = {"request": "add a sum", "provider": "openai", "model": "gpt-4o"}
+    assert [json.loads(each.content) for each in sent] == [
+        {**choice, "dry_run": dry_run} for dry_run in (False, True)
+    ]
+    assert {each.extensions["timeout"]["read"] > 30 * RESPONSE_TIMEOUT_S for each in sent} == {True}

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, cast
 
+from planwave.expressions import NODES
+from planwave.expressions.renaming import may_name_any_node
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Json, Node
 from planwave.graph.protocols import NodeTypes, effect_of
 from planwave.graph.subgraphs import all_nodes, effects_of, subgraphs_of
 from planwave.planner.capabilities import SERVER_TYPE, calls_model
 
 _HOST: Final = re.compile(r"\b(?:https?|wss?)://([^\s/?#\"'\\]+)", re.IGNORECASE)
+_FIXED_HOST: Final = re.compile(
+    r"\s*(?:https?|wss?)://[^\s/?#\"'\\{]+(?:[/?#]|\s*$)", re.IGNORECASE
+)
+_ADDRESS: Final = re.compile(r"(?:url|uri|endpoint)$", re.IGNORECASE)
+"""The fields that hold an address."""
 _NAMED: Final = {"tool": ("tool", "name"), SERVER_TYPE: ("server", "server")}
 """By type of node: what a field of its data names."""
 _LOUD: Final = frozenset({"write", "once"})
@@ -45,7 +52,8 @@ def new_access(before: Graph, after: Graph, catalogue: NodeTypes) -> list[Access
             new.setdefault(each[:2], each)
     for each in _lost(before, after, catalogue):
         new.setdefault(each[:2], each)
-    return list(new.values())
+    found = list(new.values())
+    return found + [e for e in _new_sources(before, after, catalogue) if e[:2] not in new]
 
 
 def _access_of(graph: Graph, catalogue: NodeTypes) -> Iterator[Access]:
@@ -73,9 +81,40 @@ def _of_node(node: Node, graph: Graph, catalogue: NodeTypes) -> Iterator[tuple[s
             yield "model", f"{provider}/{model}"
     if "flow" in node.data:
         yield "flow", _text(node.data["flow"])
-    texts = json.dumps(dict(node.data), ensure_ascii=False)
-    for host in _HOST.findall(texts):
-        yield "host", host.rpartition("@")[2].lower()
+    for name in (*_fixed_hosts(node), *_unfixed_hosts(node, graph)):
+        yield "host", name
+
+
+def _texts_of(node: Node) -> Iterator[tuple[str, str]]:
+    """Yield all texts in the data of a node, each with its field."""
+    for field, value in node.data.items():
+        stack: list[Json] = [value]
+        while stack:
+            each = stack.pop()
+            if isinstance(each, str):
+                yield field, each
+            elif isinstance(each, list):
+                stack += cast("list[Json]", each)
+            elif isinstance(each, dict):
+                stack += cast("dict[str, Json]", each).values()
+
+
+def _fixed_hosts(node: Node) -> Iterator[str]:
+    for _, text in _texts_of(node):
+        for host in _HOST.findall(text):
+            if "{" not in host:
+                yield host.rpartition("@")[2].lower()
+
+
+def _unfixed_hosts(node: Node, graph: Graph) -> Iterator[str]:
+    """Yield the addresses of a node whose host does not stand in them: the whole text, or where it comes from."""
+    for field, text in _texts_of(node):
+        is_open = any("{" in host for host in _HOST.findall(text))
+        if is_open or (text and _ADDRESS.search(field) and not _FIXED_HOST.match(text)):
+            yield f"computed: {text}" if "{" in text else text
+    for edge in graph.incoming.get(node.id, ()):
+        if _ADDRESS.search(edge.target_handle):
+            yield f"computed: {edge.source_handle} of {edge.source}"
 
 
 def _text(value: Json) -> str:
@@ -83,6 +122,67 @@ def _text(value: Json) -> str:
         fields = cast("dict[str, Json]", value)
         value = fields.get("name") or fields.get("id") or json.dumps(fields, sort_keys=True)
     return value if isinstance(value, str) else json.dumps(value)
+
+
+# -- where computed addresses come from -------------------------------------------------------------
+
+
+def _new_sources(before: Graph, after: Graph, catalogue: NodeTypes) -> Iterator[Access]:
+    """Yield the nodes that were changed, or lead there anew, and may give a computed address its host."""
+    present = _present_ids(before, after)
+    was = {now: before.by_id[then] for then, now in present.items()}
+    same = {now for now, then in was.items() if _content(then) == _content(after.by_id[now])}
+    ends = {
+        (present.get(e.source), e.source_handle, present.get(e.target), e.target_handle)
+        for e in before.edges
+    }
+    for node in after.nodes:
+        own = dict.fromkeys(_unfixed_hosts(node, after))
+        nested = [
+            each
+            for graph in subgraphs_of(node, catalogue)
+            for _, inner in all_nodes(graph, catalogue)
+            for each in _unfixed_hosts(inner, graph)
+        ]
+        if not own and not nested:
+            continue
+        sources, leads = _sources(node, after, ends)
+        if (
+            not nested
+            and node.id in was
+            and own == dict.fromkeys(_unfixed_hosts(was[node.id], before))
+        ):
+            sources.discard(node.id)  # what it asks for may be new, but not whom
+        for each in after.nodes:
+            if each.id in leads or (each.id in sources and each.id not in same):
+                yield from (
+                    Access("host", name, each.id) for name in {**own, **dict.fromkeys(nested)}
+                )
+
+
+def _sources(
+    node: Node, graph: Graph, present_ends: Collection[tuple[str | None, ...]]
+) -> tuple[set[str], set[str]]:
+    """Return a node with all whose values may reach it, and those of them that an edge joins anew."""
+    seen, leads, stack = set[str](), set[str](), [node.id]
+    while stack:
+        node_id = stack.pop()
+        if node_id in seen or (present := graph.by_id.get(node_id)) is None:
+            continue
+        seen.add(node_id)
+        for edge in graph.incoming.get(node_id, ()):
+            stack.append(edge.source)
+            if (edge.source, edge.source_handle, node_id, edge.target_handle) not in present_ends:
+                leads.add(edge.source)
+        text = " ".join([present.description, *(text for _, text in _texts_of(present))])
+        if NODES in text:
+            computed = may_name_any_node(text)
+            stack += [each for each in graph.by_id if computed or _is_word(each, text)]
+    return seen, leads
+
+
+def _is_word(name: str, text: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
 
 
 # -- safeguards -------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from planwave.graph.model import Edge, Graph, Node, Policy
 from planwave.planner.plan_access import new_access
 from tests.support.graph.builders import make_edge, make_graph, text_node
@@ -96,3 +98,83 @@ def test_a_tool_that_changes_something_and_is_given_to_another_step_is_named() -
 
     assert access(given("a"), given("a", "b")) == [("link", "post to b", "b")]
     assert access(given("a", "b"), given("a")) == []
+
+
+def request(url: str | None, node_type: str = "fetch", **more: str) -> Node:
+    return Node("get", node_type, "Get", data={**({} if url is None else {"url": url}), **more})
+
+
+@pytest.mark.parametrize("url", [
+    "{{ input }}",
+    "https:{{ '//evil.example' }}/x",
+    "https://{{ input }}/x",
+    "https://good.example{{ '@evil.example' }}/x",
+    "https://good.example:{{ '1@evil.example' }}/x",
+    "ht{{ 'tp' }}s://evil.example/x",
+    "{% if input %}https://evil.example/{% endif %}",
+])  # fmt: skip
+def test_an_address_whose_host_is_computed_is_named_whole(url: str) -> None:
+    before = make_graph(FACTS, request("https://a.example/"), edges=[("facts", "get")])
+    after = make_graph(FACTS, request(url), edges=[("facts", "get")])
+    assert ("host", f"computed: {url}", "get") in access(before, after)
+    assert access(after, after) == []
+
+
+def test_an_address_of_which_only_the_rest_is_computed_has_its_host() -> None:
+    before = make_graph(FACTS, edges=[])
+    after = make_graph(FACTS, request("https://a.example/{{ input }}?q={{ input }}"))
+    assert access(before, after) == [("host", "a.example", "get")]
+    odd = make_graph(FACTS, request("evil.example"))
+    assert access(before, odd) == [("host", "evil.example", "get")]
+
+
+def test_an_edge_into_an_address_is_named() -> None:
+    wire = make_edge("facts", "get", target_handle="url")
+    before = make_graph(FACTS, request("https://a.example/"), edges=[("facts", "get")])
+    after = make_graph(*before.nodes, edges=[*before.edges, wire])
+    assert ("host", "computed: output of facts", "get") in access(before, after)
+
+
+def test_a_changed_step_whose_value_gives_a_computed_address_its_host_is_named() -> None:
+    url = "https://{{ nodes.host.output }}/x"
+    host, part = text_node("host", "{{ nodes.part.output }}.example"), text_node("part", "a")
+    before = make_graph(FACTS, host, part, request(url), edges=[("facts", "get")])
+
+    def changed(*nodes: Node, edges: Sequence[tuple[str, str]] = (("facts", "get"),)) -> Graph:
+        new = {each.id: each for each in nodes}
+        kept = [new.pop(each.id, each) for each in before.nodes]
+        return make_graph(*kept, *new.values(), edges=edges)
+
+    name = f"computed: {url}"
+    assert access(before, changed(text_node("host", "evil.example"))) == [("host", name, "host")]
+    assert access(before, changed(text_node("part", "evil"))) == [("host", name, "part")]
+    added = changed(text_node("x", "evil"), edges=[("facts", "get"), ("x", "part")])
+    assert access(before, added) == [("host", name, "x")]
+    joined = changed(edges=[("facts", "get"), ("facts", "part")])
+    assert access(before, joined) == [("host", name, "facts")]
+    assert access(before, changed(text_node("hos", "unrelated"))) == []
+
+
+def test_another_step_with_an_address_that_was_there_is_named() -> None:
+    before = make_graph(
+        FACTS, request("{{ input }}"), request("https://a.example/")._replace(id="b")
+    )
+    after = make_graph(FACTS, request("{{ input }}"), request("{{ input }}")._replace(id="b"))
+    more = make_graph(*before.nodes, request("{{ input }}")._replace(id="c"))
+    assert access(before, after) == [("host", "computed: {{ input }}", "b")]
+    assert access(before, more) == [("host", "computed: {{ input }}", "c")]
+    title = request("{{ input }}", title="x")
+    assert access(before, make_graph(FACTS, title, before.nodes[2])) == []
+
+
+def test_a_changed_step_before_a_computed_address_inside_another_is_named() -> None:
+    def loop(text: str) -> Node:
+        nodes = [
+            {"id": "t", "type": "text", "data": {"text": text}},
+            {"id": "g", "type": "fetch", "data": {"url": "{{ input }}"}},
+        ]
+        body = {"nodes": nodes, "edges": [{"id": "e", "source": "t", "sourceHandle": "output", "target": "g", "targetHandle": "input", "data": {"channel": "flow"}}]}  # fmt: skip
+        return Node("l", "loop", "L", data={"items": "[]", "body": body})
+
+    before, after = make_graph(loop("https://a.example")), make_graph(loop("evil.example"))
+    assert access(before, after) == [("host", "computed: {{ input }}", "l")]

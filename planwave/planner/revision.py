@@ -1,6 +1,6 @@
 """The change of a plan in words: the request to the model, and its reply read as operations.
 
-A reply has operations in the spelling of a plan (``planner_revise.j2``). They are applied to the plan one
+A reply has operations in the spelling of a plan (``revision.j2``). They are applied to the plan one
 after the other and the result is checked, so that the model gets all errors at once. What plans may never
 contain holds for all that a reply adds or changes; what people wrote before is theirs.
 """

@@ -127,7 +127,7 @@ def revise_prompt(goal: str, plan: str, words: str) -> str:
         plan: The plan as JSON text.
         words: What is to be different, in the words of a person.
     """
-    return _render("planner_revise.j2", goal=goal, plan=plan, words=words)
+    return _render("revision.j2", goal=goal, plan=plan, words=words)
 
 
 def small_planner_prompt(goal: str, example_goal: str, example_plan: str) -> tuple[str, str, str]:

@@ -523,8 +523,9 @@ class Store:
 
     async def delete_expired_keys(self, expired: str) -> int:
         """Delete the keys that are free again; return their number."""
-        forgotten = 0
-        while some := await self._write(lambda c: idempotency.delete_expired(c, expired)):
+        forgotten, some = 0, idempotency.DELETE_BATCH_SIZE
+        while some == idempotency.DELETE_BATCH_SIZE:
+            some = await self._write(lambda c: idempotency.delete_expired(c, expired))
             forgotten += some
         return forgotten
 

@@ -68,6 +68,7 @@ async def test_every_route_that_takes_a_graph_asks_for_the_channel_of_its_edges(
     async with in_process_client(dependencies(SOUND)) as calls:
         plan = await calls.post_json("/api/plan", {"prompt": "do it"}, 201)
         flow = await calls.post_json("/api/flows", {"name": "G", "graph": SOUND.document}, 201)
+        run = await calls.post_json("/api/execute", {"graph": SOUND.document}, 201)
         doors = [*await _doors(calls), ("POST", "/api/check")]
         assert ("PUT", "/api/flows/{plan_id}") in doors
         assert ("POST", "/api/execute") in doors
@@ -76,7 +77,7 @@ async def test_every_route_that_takes_a_graph_asks_for_the_channel_of_its_edges(
             own = (flow if path.startswith("/api/flows") else plan)["plan_id"]
             answer = await calls.request(
                 method,
-                path.replace("{plan_id}", own),
+                path.replace("{plan_id}", own).replace("{execution_id}", run["execution_id"]),
                 json=_body(method, path, graph),
                 headers={"If-Match": "*", "Idempotency-Key": new_id()},
             )

@@ -46,7 +46,8 @@ async def test_change_is_a_revision_and_keeps_data_that_the_editor_does_not_know
     before = await editor.saved()
     assert EDGE_DATA.items() <= before["edges"][0]["data"].items()
     panel = await editor.select("Draft")
-    await panel.get_by_label("Provider", exact=True).select_option("openai")
+    provider = panel.get_by_label("Provider", exact=True)
+    await provider.and_(panel.locator("select")).select_option("openai")  # once these are known
     await panel.get_by_label("Model", exact=True).select_option("gpt-4o-mini")
     await expect(editor.page.get_by_role("status").get_by_text("Saved")).to_be_visible()
     after = await editor.stored()

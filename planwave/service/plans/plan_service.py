@@ -63,7 +63,7 @@ from planwave.service.plans.documents import (
     record_of,
     with_import,
 )
-from planwave.service.plans.proposals import PROPOSAL
+from planwave.service.plans.proposals import without_proposal
 from planwave.service.plans.revisions import Editor, PlanQueries, current_revision
 from planwave.service.plans.spending import Spending
 from planwave.storage.execution_facts import Spend, planning_spend
@@ -445,10 +445,11 @@ class PlanService(PlanQueries):
         digest = unreadable_hash(graph) if report.graph is None else graph_hash(report.graph)
         report = replace(report, diagnostics=(*report.diagnostics, *content.findings))
         if digest == plan.hash:
-            is_same = canonical_json(graph) == canonical_json(present)
-            if is_same and content.title == plan.title and planned is plan:
+            is_renamed = content.title != plan.title or planned is not plan
+            if not is_renamed and canonical_json(graph) == canonical_json(present):
                 return _Saved(plan, None, report.diagnostics)
-            document = {**planned.document, **graph, "title": content.title}
+            before = without_proposal(planned.document) if is_renamed else planned.document
+            document = {**before, **graph, "title": content.title}
             changed = replace(
                 planned, title=content.title, document=document, edits=plan.edits + 1, plain=False
             )
@@ -469,7 +470,7 @@ class PlanService(PlanQueries):
         number = plan.revision + 1
         is_approved = report.is_sound and digest in plan.approvals
         document: dict[str, Any] = {
-            **{name: each for name, each in plan.document.items() if name != PROPOSAL},
+            **without_proposal(plan.document),
             **graph,
             "title": title,
             "revision": number,

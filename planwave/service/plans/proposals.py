@@ -1,7 +1,7 @@
 """Proposals: changes of a plan that a model wrote and that a person has not taken yet.
 
-A plan has one at most, the newest; it is part of the plan's document, and any new revision takes it away, because it
-was made for the graph before. It is taken by the hash of the graph that it makes, so that a person takes what was shown.
+A plan has one at most, the newest; it is part of the plan's document, and any new revision, title or goal takes it away,
+because it was made for what was there before. It is taken by the hash of the graph that it makes, so that a person takes what was shown.
 """
 
 from __future__ import annotations
@@ -86,3 +86,8 @@ def accepted_operations(plan: PlanRecord, accepted: str) -> tuple[list[Operation
         )
     operations = [operation_from_json(each) for each in proposal["operations"]]
     return operations, proposal["request"]
+
+
+def without_proposal(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a plan without its proposal."""
+    return {name: each for name, each in document.items() if name != PROPOSAL}

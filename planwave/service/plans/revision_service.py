@@ -156,7 +156,7 @@ class RevisionService(RevisionQueries):
         """
         while True:
             present = await load_plan(self._store, plan.plan_id)
-            if present.hash != plan.hash:
+            if _proposed_for(present) != _proposed_for(plan):
                 raise changed_error(current_revision(present))
             document = {**present.document, PROPOSAL: proposal}
             changed = replace(present, document=document, edits=present.edits + 1, plain=False)
@@ -312,3 +312,8 @@ def _without_shared_ui(graph: Mapping[str, Json], present: Mapping[str, Json]) -
         for node in graph["nodes"]
     ]
     return {**graph, "nodes": nodes}
+
+
+def _proposed_for(plan: PlanRecord) -> tuple[str, str, str]:
+    """Return what a proposal is made for: it is gone once one of these is different."""
+    return plan.hash, plan.title, plan.user_prompt

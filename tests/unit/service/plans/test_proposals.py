@@ -28,6 +28,7 @@ COSTS = changes(
     {"op": "add_node", "node": {"id": "costs", "name": "Costs", "type": "text", "data": {"text": "Costs"}}},
     {"op": "add_edge", "edge": {"source": "facts", "target": "costs", "channel": "flow"}},
 )  # fmt: skip
+TITLE = changes({"op": "set_title", "title": "Other"}, answer="Another title.")
 
 
 @asynccontextmanager
@@ -116,3 +117,30 @@ async def test_what_tells_a_model_is_refused_where_a_proposal_is_taken() -> None
             assert refused.status_code == 422, refused.text
             assert "not with accept" in refused.text
         assert (await calls.get_json(path))["revision"] == 1
+
+
+async def test_a_title_or_goal_of_a_person_takes_the_proposal_away() -> None:
+    title, goal = {"op": "set_title", "title": "Mine"}, {"op": "set_goal", "goal": "My goal"}
+    async with planned(TITLE, COSTS) as (calls, path, plan):
+        match = {"If-Match": f'"{plan["hash"]}"'}
+        for operation in (title, goal):
+            proposed = await calls.post_json(f"{path}/refine", WORDS, 200)
+            body = {"operations": [operation]}
+            edited = (await calls.request("PATCH", path, json=body, headers=match)).json()
+            assert "proposal" not in edited, operation
+            accept = {"accept": proposed["proposal"]["hash"]}
+            late = await calls.post(f"{path}/refine", json=accept, headers=match)
+            assert (late.status_code, late.json()["code"]) == (409, "no-proposal")
+        now = await calls.get_json(path)
+        assert (now["title"], now["user_prompt"], now["revision"]) == ("Mine", "My goal", 1)
+
+
+async def test_a_proposed_title_is_taken_once() -> None:
+    async with planned(TITLE) as (calls, path, plan):
+        proposal = (await calls.post_json(f"{path}/refine", WORDS, 200))["proposal"]
+        match = {"If-Match": f'"{plan["hash"]}"'}
+        accept = {"accept": proposal["hash"]}
+        taken = (await calls.post(f"{path}/refine", json=accept, headers=match)).json()
+        assert (taken["title"], taken["revision"], "proposal" in taken) == ("Other", 1, False)
+        again = await calls.post(f"{path}/refine", json=accept, headers=match)
+        assert again.json()["code"] == "no-proposal"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ from planwave.planner.reply_parser import (
     Reading,
     read_reply,
 )
-from planwave.planner.revised_plan import RevisedPlan, Revision
+from planwave.planner.revised_plan import RevisedPlan, Revision, RevisionReading
 from planwave.planner.revision import read_revision, revision_prompt
 from planwave.planner.small_models import read_small_reply, read_steps, small_request
 from planwave.prompts.render import planner_prompt, repair_prompt
@@ -189,7 +190,7 @@ class Planner:
         )  # fmt: skip
         report = on_progress or _ignore_progress
         ask = partial(self._ask, on_progress=report, scope=None, steps=None)
-        read = partial(read_revision, plan, context)
+        read = partial(_read_revision, plan, context)
         result, attempts = await self._ask_until_valid(
             _Conversation(first, False), read, report, ask
         )
@@ -217,7 +218,7 @@ class Planner:
     async def _ask_until_valid(
         self,
         conversation: _Conversation,
-        read: Callable[[str, str], _Reading],
+        read: Callable[[str, str], Awaitable[_Reading]],
         on_progress: ProgressListener,
         ask: _Ask,
     ) -> tuple[_Reading, list[dict[str, Any]]]:
@@ -239,7 +240,7 @@ class Planner:
                         error.hint = _PLAN_AGAIN_HINT
                     raise
                 answer = _ModelAnswer("", "stop", self._estimated(request, "").as_json())
-            reading = read(answer.text, answer.finish_reason)
+            reading = await read(answer.text, answer.finish_reason)
             attempts.append(_attempt_record(answer, reading))
             if not errors_in(reading.diagnostics):
                 return reading, attempts
@@ -393,8 +394,15 @@ class _ModelAnswer(NamedTuple):
     usage: Mapping[str, Any]
 
 
-def _read_plan(context: ParseContext, reply: str, finish_reason: str) -> ParseResult:
+async def _read_plan(context: ParseContext, reply: str, finish_reason: str) -> ParseResult:
     return read_reply(reply, context, finish_reason)
+
+
+async def _read_revision(
+    plan: RevisedPlan, context: ParseContext, reply: str, finish_reason: str
+) -> RevisionReading:
+    # In a thread: hundreds of operations on a large plan take a second.
+    return await asyncio.to_thread(read_revision, plan, context, reply, finish_reason)
 
 
 _PLAN_AGAIN_HINT: Final = "plan again, or choose another provider or model"

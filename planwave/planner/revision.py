@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from planwave.errors import InvalidOperation
 from planwave.expressions import escape_templates, has_template
 from planwave.graph.checking.checker import read_and_check
-from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
+from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded, sorted_by_location
 from planwave.graph.editing.editor import apply_operations
 from planwave.graph.json_values import pointer_part
 from planwave.graph.model import Edge, Graph, Json, Node
@@ -32,13 +32,14 @@ from planwave.graph.operations import (
     UpdateNode,
 )
 from planwave.graph.plan import graph_hash
-from planwave.graph.subgraphs import subgraphs_of
+from planwave.graph.subgraphs import all_nodes, subgraphs_of
 from planwave.planner.graph_builder import build_graph
 from planwave.planner.plan_check import FIELD_CODE, PlanCheck
 from planwave.planner.reply_parser import ParseContext, read_document
 from planwave.planner.reply_schema import ReplyEdge, ReplyNode, ReplyPlan, pointer_of
 from planwave.planner.revised_plan import RevisedPlan, RevisionReading
 from planwave.prompts.render import revise_prompt
+from planwave.settings import Limits
 from planwave.validation import describe_error
 
 _SHOWN_CHARS: Final = 2_000
@@ -158,7 +159,7 @@ def read_revision(
     document = read_document(reply, context.limits, finish_reason)
     if document.error is not None:
         return RevisionReading(document.reply, diagnostics=document.findings)
-    written, findings = _parse(document.value)
+    written, findings = _parse(document.value, context.limits)
     if findings or document.findings:
         return RevisionReading(document.reply, diagnostics=[*document.findings, *findings])
     reading = _Reviser(plan, context).read(written.operations)
@@ -170,17 +171,24 @@ class _WrittenReply(NamedTuple):
     operations: Sequence[_Written]
 
 
-def _parse(value: Json) -> tuple[_WrittenReply, list[Diagnostic]]:
+def _parse(value: Json, limits: Limits | None) -> tuple[_WrittenReply, list[Diagnostic]]:
     """Return the operations of a reply, with a diagnostic for each difference from their shape."""
     fields = cast("dict[str, Json]", value) if isinstance(value, dict) else {}
     listed = fields.get("operations")
     if not isinstance(listed, list) or fields.keys() - {"answer", "operations"}:
         message = "the reply must be an object with answer and operations, and nothing else"
         return _WrittenReply("", ()), [Diagnostic("invalid-field", "error", message)]
+    listed = cast("list[Json]", listed)
+    if limits is not None and len(listed) > limits.plan_operations:
+        finding = limit_exceeded(
+            "plan_operations", limits.plan_operations, len(listed), "the operations",
+            "/operations", hint="write fewer operations",
+        )  # fmt: skip
+        return _WrittenReply("", ()), [finding]
     answer = fields.get("answer")
     read: list[_Written] = []
     findings: list[Diagnostic] = []
-    for number, each in enumerate(cast("list[Json]", listed)):
+    for number, each in enumerate(listed):
         try:
             read.append(_Operation.model_validate({"written": each}).written)
         except ValidationError as error:
@@ -247,11 +255,18 @@ class _Reviser:
 
     def _too_large(self, graph: Graph) -> list[Diagnostic]:
         limits = self._context.limits
-        most = None if limits is None else limits.plan_nodes
-        if most is None or len(graph.nodes) <= max(most, len(self._before.graph.nodes)):
+        if limits is None:
             return []
-        message = f"limit plan_nodes of a model's plan is {most}, met {len(graph.nodes)}"
-        return [Diagnostic("limit-exceeded", "error", message, "/nodes", hint="add fewer nodes")]
+        counts = [
+            sum(1 for _ in all_nodes(each, self._context.catalogue))
+            for each in (self._before.graph, graph)
+        ]
+        if counts[1] <= max(limits.plan_nodes, counts[0]):
+            return []
+        what, hint = "the nodes, with those in graphs inside nodes", "add fewer nodes"
+        return [
+            limit_exceeded("plan_nodes", limits.plan_nodes, counts[1], what, "/nodes", hint=hint)
+        ]
 
     def _apply(self, written: _Written, pointer: str) -> None:
         operation = self._operation(written, pointer)

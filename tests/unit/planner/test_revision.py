@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
 from planwave.planner.revised_plan import RevisedPlan, Revision
+from planwave.planner.revision import read_revision
 from planwave.settings import Limits
 from tests.support.graph.builders import make_edge, make_graph, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
@@ -213,6 +215,39 @@ async def test_what_leaves_them_as_they_are_is_a_change_like_any_other(operation
     revision, _ = await revised(changes(*operations), graph=GUARDED, rules=ANY_TYPE)
     assert revision.reading.graph is not None
     assert len(revision.attempts) == 1
+
+
+async def test_a_reply_with_more_operations_than_a_change_may_have_is_sent_back() -> None:
+    most = Limits().plan_operations
+    titles = [{"op": "set_title", "title": f"title {number}"} for number in range(most + 1)]
+    revision, models = await revised(changes(*titles), changes(*titles[1:]))
+    (error,) = revision.attempts[0]["diagnostics"]
+    assert (error["code"], error["pointer"]) == ("limit-exceeded", "/operations")
+    assert "plan_operations" in models.requests[1].prompt
+    assert len(revision.reading.operations) == most
+
+
+async def test_the_nodes_of_graphs_in_nodes_count_as_nodes_of_the_plan() -> None:
+    def many(number: int) -> dict[str, Any]:
+        inner = [{"id": f"n{each}", "type": "text", "data": {"text": "{{ item }}"}} for each in range(number)]  # fmt: skip
+        return node("l", "loop", data={"items": "[1]", "body": {"nodes": inner, "edges": []}})
+
+    room = Limits().plan_nodes - len(PLAN.nodes) - 1
+    revision, _ = await revised(changes(many(room + 1)), changes(many(room)))
+    codes = [[e["code"] for e in each["diagnostics"] if e["severity"] == "error"] for each in revision.attempts]  # fmt: skip
+    assert codes == [["limit-exceeded"], []]
+
+
+async def test_a_reply_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[bool] = []
+
+    def read(*arguments: Any) -> Any:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return read_revision(*arguments)
+
+    monkeypatch.setattr("planwave.planner.planner.read_revision", read)
+    await revised(changes({"op": "set_title", "title": "New"}))
+    assert threads == [False]
 
 
 async def test_a_small_model_is_not_asked() -> None:

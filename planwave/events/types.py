@@ -152,7 +152,7 @@ class SupersededDocument(TypedDict):
 class CreatedData(TypedDict):
     """The request of the client; ``graph`` has its ``policies`` already. ``written_by``: not by a person.
 
-    ``trace_id`` is that of all its spans, where the service that created it traces.
+    ``model_plan_id``: the plan that it wrote, where not ``plan_id``; ``trace_id``: that of its spans, if traced.
     """
 
     goal: NotRequired[str]
@@ -175,6 +175,7 @@ class CreatedData(TypedDict):
     trace_id: NotRequired[Annotated[str, OPERATOR_ONLY]]
     goal_template: NotRequired[str]
     written_by: NotRequired[Literal["model"]]
+    model_plan_id: NotRequired[Annotated[str, OPERATOR_ONLY]]
     flows: NotRequired[list[str]]
 
 

@@ -511,7 +511,8 @@ class ExecutionDriver:
         session.bind()
         if not session.is_started:
             spec = session.spec
-            await require_stored_plan(self._dependencies, spec.graph, spec.written_by, spec.plan_id)
+            author, plan_id = spec.written_by, spec.judged_plan_id
+            await require_stored_plan(self._dependencies, spec.graph, author, plan_id)
 
     def _approval_request(self, session: ExecutionSession) -> Json | None:
         """Return the request before the first node of an execution starts; None if there is none."""

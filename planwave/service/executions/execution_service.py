@@ -376,11 +376,9 @@ class ExecutionService(ExecutionCommands):
             require_approval=dependencies.require_approval,
         )
         flow_ids = await flows_of_caller(self._store, before.flows)
-        plan_id = spec.plan_id
         if request.new is not None:
-            plan_id = spec.plan_id if before.written_by else request.new.plan_id
             await self._require_flows(spec.graph, flow_ids)
-        await require_stored_plan(dependencies, spec.graph, spec.written_by, plan_id)
+        await require_stored_plan(dependencies, spec.graph, spec.written_by, spec.judged_plan_id)
         if request.options is not None:
             require_within(request.options, limits)
         return replace(spec, options=lowered_options(spec.options, limits), flows=flow_ids), program
@@ -405,15 +403,14 @@ class ExecutionService(ExecutionCommands):
     ) -> CreatedExecution:
         resolved = await self._resolve(plan)
         plan = resolved.plan
-        author, plan_id = plan.author, plan.plan_id or None
+        author, judged = plan.author, plan.plan_id or None
         flow_ids = await flows_of_caller(self._store, replaces.spec.flows if replaces else None)
-        if replaces is not None:
-            author = replaces.spec.written_by or author
-            plan_id = replaces.spec.plan_id or plan_id
+        if replaces is not None and replaces.spec.written_by:
+            author, judged = replaces.spec.written_by, replaces.spec.judged_plan_id or judged
         dependencies, limits = self._dependencies, self._dependencies.limits
         graph = apply_policies(plan.graph, policies, limits)
         raise_for_run(self._diagnostics_of(graph, resolved.report))
-        await require_stored_plan(dependencies, graph, author, plan_id)
+        await require_stored_plan(dependencies, graph, author, judged)
         await self._require_flows(graph, flow_ids)
         run_options = options or RunOptions()
         require_within(run_options, limits)
@@ -433,6 +430,7 @@ class ExecutionService(ExecutionCommands):
             policies=policies,
             supersedes=replaces.request if replaces else None,
             written_by=author,
+            model_plan_id=None if author is None or judged == plan.plan_id else judged,
             flows=flow_ids,
         )
         return await self._persist(

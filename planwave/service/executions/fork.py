@@ -320,12 +320,14 @@ def _with_plan_of(spec: RunSpec, new: NewGraph) -> RunSpec:
     The policies of the request before were for the graph before: the new one says its own.
     """
     is_revision = new.plan_id is not None and new.plan_id == spec.plan_id
+    judged = new.plan_id if new.written_by else spec.judged_plan_id
     return replace(
         spec,
         goal=new.goal or spec.goal,
         title=new.title or spec.title,
         revision=new.revision if is_revision else None,
         written_by=spec.written_by or new.written_by,
+        model_plan_id=None if judged == spec.plan_id else judged,
         policies=None,
     )
 

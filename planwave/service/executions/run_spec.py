@@ -54,6 +54,7 @@ class RunSpec:
         policies: The node policies of the request, which ``graph`` has already.
         supersedes: The request that its edited plan answers; see ``executions/plan_edits.py``.
         written_by: ``model`` for a plan that a model wrote; None for the graph of a person.
+        model_plan_id: The plan that the model wrote, where that is not ``plan_id``.
         flows: The ids of the only stored flows that may run in it; None for any.
         trace_context: The headers of the caller's trace; empty without one.
         trace_id: The id of the trace that its spans are in; None where they are in none.
@@ -75,9 +76,15 @@ class RunSpec:
     policies: Mapping[str, Mapping[str, Json]] | None = None
     supersedes: SupersededDocument | None = None
     written_by: Literal["model"] | None = None
+    model_plan_id: str | None = None
     flows: Sequence[str] | None = None
     trace_context: Mapping[str, str] = field(default_factory=dict[str, str])
     trace_id: str | None = None
+
+    @property
+    def judged_plan_id(self) -> str | None:
+        """The plan whose first revision tells what a model wrote from what people changed."""
+        return self.model_plan_id or self.plan_id
 
 
 def rendered_spec(spec: RunSpec, program: Program) -> tuple[RunSpec, int]:
@@ -169,6 +176,7 @@ def _facts(spec: RunSpec, waves: int) -> dict[str, Any]:
         "supersedes": spec.supersedes,
         "policies": spec.policies or None,
         "written_by": spec.written_by,
+        "model_plan_id": spec.model_plan_id,
         "flows": None if spec.flows is None else list(spec.flows),
         "trace_context": spec.trace_context or None,
         "trace_id": spec.trace_id,
@@ -247,6 +255,7 @@ def run_spec_from_events(
         policies=facts.get("policies"),
         supersedes=facts.get("supersedes"),
         written_by=facts.get("written_by"),
+        model_plan_id=facts.get("model_plan_id"),
         flows=facts.get("flows"),
         trace_context=facts.get("trace_context") or {},
         trace_id=facts.get("trace_id"),

@@ -212,7 +212,7 @@ export type PrincipalDocument = {
   by?: PrincipalDocument;
 };
 
-/** The request of the client; `graph` has its `policies` already. `written_by`: not by a person. `trace_id` is that of all its spans, where the service that created it traces. */
+/** The request of the client; `graph` has its `policies` already. `written_by`: not by a person. `model_plan_id`: the plan that it wrote, where not `plan_id`; `trace_id`: that of its spans, if traced. */
 export type CreatedData = {
   goal?: string;
   title?: string;
@@ -234,6 +234,7 @@ export type CreatedData = {
   trace_id?: string;
   goal_template?: string;
   written_by?: "model";
+  model_plan_id?: string;
   flows?: string[];
 };
 

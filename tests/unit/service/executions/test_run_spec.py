@@ -31,6 +31,7 @@ VALUES: dict[str, Any] = {
     "policies": {"a": {"timeoutS": 5}},
     "supersedes": {"execution_id": "x0", "request_id": "r3"},
     "written_by": "model",
+    "model_plan_id": "p0",
     "flows": ["p1"],
     "trace_context": {"traceparent": "00-1-2-01"},
     "trace_id": "0af7651916cd43dd8448eb211c80319c",

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planwave.errors import InvalidOperation
 from planwave.expressions import escape_templates, has_template
-from planwave.graph.checking.checker import read_and_check
+from planwave.graph.checking.checker import check, read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded, sorted_by_location
 from planwave.graph.editing.editor import apply_operations
 from planwave.graph.json_values import pointer_part
@@ -228,11 +228,12 @@ class _Reviser:
         graph, findings = read_and_check(dict(content.graph), context.catalogue, context.limits)
         found = [*self._findings, *findings]
         if graph is not None:
-            found += revision_findings(
-                PlanCheck(context.catalogue, context.rules, context.node_types),
-                self._with_present_ids(graph),
-                graph,
-            )
+            before = self._with_present_ids(graph)
+            if errors_in(findings):
+                known = check(before, context.catalogue, context.limits)
+                found = [*self._findings, *_new_findings(findings, known, before, graph)]
+            may = PlanCheck(context.catalogue, context.rules, context.node_types)
+            found += revision_findings(may, before, graph)
             found += self._too_large(graph)
         found = sorted_by_location(found)
         if errors_in(found) or graph is None:
@@ -374,33 +375,53 @@ class _Renaming:
         return [*self._operations, *back]
 
 
-def revision_findings(check: PlanCheck, before: Graph, after: Graph) -> list[Diagnostic]:
+def revision_findings(may: PlanCheck, before: Graph, after: Graph) -> list[Diagnostic]:
     """Return what a change by a model may not contain; what it leaves as it was is not judged.
 
     What people set and no plan may set can be neither changed nor taken away.
 
     Args:
-        check: What plans may contain.
+        may: What plans may contain.
         before: The graph that was changed; a node of it is the one of the same id afterwards.
         after: The changed graph.
     """
     edges = {each.id: each for each in after.edges}
     ends = {_ends(each) for each in before.edges}
     found: list[Diagnostic] = []
-    for each in check.findings(after):
+    for each in may.findings(after):
         edge = edges.get(each.edge or "")
         if (edge is None or _ends(edge) in ends) and _is_kept(each, before, after):
             continue
         found.append(each)
-    found += _closed_edges_taken_away(check, before, after)
+    found += _closed_edges_taken_away(may, before, after)
     places = {(each.node, each.pointer) for each in found}
     for number, node in enumerate(after.nodes):
         then = before.by_id.get(node.id)
-        for each in () if then is None else _taken_away(check, then, node):
+        for each in () if then is None else _taken_away(may, then, node):
             pointer = f"/nodes/{number}{each.pointer}"
             if (node.id, pointer) not in places:
                 found.append(replace(each, pointer=pointer, node=node.id))
     return found
+
+
+def _new_findings(
+    found: Sequence[Diagnostic], known: Sequence[Diagnostic], before: Graph, after: Graph
+) -> Iterator[Diagnostic]:
+    """Yield the findings without the errors that the graph had before and the change does not touch."""
+    messages: dict[tuple[str | None, ...], set[str]] = {}
+    for each in known:
+        messages.setdefault(_place(each), set()).add(each.message)
+    for each in found:
+        at = messages.get(_place(each))
+        is_same = at is not None and (each.edge is None and _is_kept(each, before, after))
+        if at is not None and not (each.edge is None and "/data/" in each.pointer):
+            is_same = is_same or each.message in at
+        if each.severity != "error" or not is_same:
+            yield each
+
+
+def _place(finding: Diagnostic) -> tuple[str | None, ...]:
+    return finding.code, finding.node, finding.edge, *finding.pointer.split("/", 3)[3:]
 
 
 def _is_kept(finding: Diagnostic, before: Graph, after: Graph) -> bool:
@@ -419,9 +440,9 @@ def _ends(edge: Edge) -> tuple[str, ...]:
     return edge.source, edge.source_handle, edge.target, edge.target_handle, edge.channel
 
 
-def _taken_away(check: PlanCheck, then: Node, now: Node) -> Iterator[Diagnostic]:
+def _taken_away(may: PlanCheck, then: Node, now: Node) -> Iterator[Diagnostic]:
     """Yield what people set of a node and it has no longer, also in the graphs inside it."""
-    before, after = check.set_by_people(then), check.set_by_people(now)
+    before, after = may.set_by_people(then), may.set_by_people(now)
     gone = [name for name in before if name not in after or after[name] != before[name]]
     if before and then.type != now.type:
         yield _kept_by_people(then, f"has data.{next(iter(before))} and keeps its type", "/type")
@@ -431,21 +452,21 @@ def _taken_away(check: PlanCheck, then: Node, now: Node) -> Iterator[Diagnostic]
         )
     if then.policy != now.policy:
         yield _kept_by_people(then, "keeps its policy", "/policy")
-    inside = {each.id: each for graph in subgraphs_of(now, check.catalogue) for each in graph.nodes}
-    for graph in subgraphs_of(then, check.catalogue):
+    inside = {each.id: each for graph in subgraphs_of(now, may.catalogue) for each in graph.nodes}
+    for graph in subgraphs_of(then, may.catalogue):
         for node in graph.nodes:
             if node.id in inside:
-                for each in _taken_away(check, node, inside[node.id]):
+                for each in _taken_away(may, node, inside[node.id]):
                     message = f"in node {then.id!r}: {each.message}"
                     yield replace(each, message=message, pointer="/data")
 
 
-def _closed_edges_taken_away(check: PlanCheck, before: Graph, after: Graph) -> Iterator[Diagnostic]:
+def _closed_edges_taken_away(may: PlanCheck, before: Graph, after: Graph) -> Iterator[Diagnostic]:
     """Yield the edges of people into closed sockets that are gone from nodes that are still there."""
     present = {_ends(each) for each in after.edges}
     for edge in before.edges:
         node = before.by_id[edge.target] if edge.target in after.by_id else None
-        facts = None if node is None else check.catalogue.type_info(node.type)
+        facts = None if node is None else may.catalogue.type_info(node.type)
         if node is None or facts is None or _ends(edge) in present:
             continue
         if (edge.channel, edge.target_handle) in facts.closed_sockets:

@@ -250,6 +250,50 @@ async def test_a_reply_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) 
     assert threads == [False]
 
 
+def faulty(*more: Node, edges: Any = ()) -> Graph:
+    off = Node("off", "agent", "Off", "x", {"provider": "off", "model": "x"})
+    broken = Node("broken", "loop", "Broken", data={"items": "{{ ", "body": 3})
+    return make_graph(*PLAN.nodes, off, broken, *more, edges=[("facts", "note"), *edges])
+
+
+@pytest.mark.parametrize("operation", [
+    {"op": "set_title", "title": "New"},
+    update("note", description="Write two."),
+    update("off", description="Write two."),
+    rename("off", "away"),
+    rename("facts", "water"),
+    remove("facts"),
+    node("more", description="x"),
+], ids=str)  # fmt: skip
+async def test_errors_that_the_plan_had_before_are_not_those_of_the_model(operation: Any) -> None:
+    stray = make_edge("note", "off", source_handle="nowhere")
+    revision, _ = await revised(changes(operation), graph=faulty(edges=[stray]))
+    assert revision.reading.graph is not None
+    assert (len(revision.attempts), errors_in(revision.reading.diagnostics)) == (1, [])
+
+
+@pytest.mark.parametrize("operation", [
+    update("off", provider="nobody"),
+    update("broken", data={"items": "{{ }"}),
+    node("more", description="x", provider="off", model="x"),
+    edge("note", "facts"),
+], ids=str)  # fmt: skip
+async def test_an_error_of_the_model_is_sent_back_also_where_there_was_one(operation: Any) -> None:
+    with pytest.raises(PlanInvalid):
+        await revised(*[changes(operation)] * 3, graph=faulty())
+
+
+async def test_a_step_cannot_become_one_whose_closed_sockets_edges_lead_into() -> None:
+    parser = Node("p", "parser", "P", data={"template": "{method}{body}"})
+    edges = [make_edge("facts", "p", target_handle=each) for each in ("input", "method", "body")]
+    graph = make_graph(*PLAN.nodes, parser, edges=[("facts", "note"), *edges])
+    change = update("p", type="fetch", data={"url": "https://a.example/", "template": None})
+    with pytest.raises(PlanInvalid) as refused:
+        await revised(*[changes(change)] * 3, graph=graph, rules=ANY_TYPE)
+    found = [each for each in refused.value.diagnostics if each.code == "field-not-for-plans"]
+    assert len({each.edge for each in found}) == 2
+
+
 async def test_a_small_model_is_not_asked() -> None:
     with pytest.raises(InputError) as refused:
         await revised(changes(), provider="local")

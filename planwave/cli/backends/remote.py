@@ -434,4 +434,5 @@ def _diagnostics(checked: Mapping[str, Any]) -> list[Diagnostic]:
 
 def _sent(changes: ForkChanges) -> dict[str, Any]:
     """Return what a fork changes, as the client takes it; commands have no options of their own."""
-    return {name: changes.get(name) for name in ("rerun", "changes", "graph") if changes.get(name)}
+    sent = {name: changes.get(name) for name in ("rerun", "changes", "graph")}
+    return {name: value for name, value in sent.items() if value is not None}

@@ -138,6 +138,7 @@ async def test_commands_become_requests() -> None:
         changes = {"a": {"data": {}}}
         assert await backend.fork("x", {"rerun": (), "changes": changes, "graph": None}) == "new"
         await backend.preview_fork("x", {"graph": {"nodes": []}})
+        await backend.fork("x", {"graph": {}})
     assert requested[1:] == [
         ("/api/executions/x/requests/r7", {"decision": "ok"}),
         ("/api/executions/x/pause", None),
@@ -148,6 +149,7 @@ async def test_commands_become_requests() -> None:
         ("/api/executions/x/fork", {"rerun": ["a"], "start": True}),
         ("/api/executions/x/fork", {"rerun": [], "changes": changes, "start": True}),
         ("/api/executions/x/fork/preview", {"rerun": [], "graph": {"nodes": []}}),
+        ("/api/executions/x/fork", {"rerun": [], "graph": {}, "start": True}),
     ]
 
 

@@ -198,6 +198,7 @@ def build_fork(
     request: ForkRequest,
     *,
     limits: Limits | None = None,
+    linked: Collection[str] | None = None,
 ) -> Fork:
     """Return the graph, the inputs and the nodes that a fork runs.
 
@@ -208,6 +209,7 @@ def build_fork(
         parent_graph: Its graph, read.
         request: The requested changes.
         limits: What values may not pass.
+        linked: Ids of nodes that are never run by themselves; None for those that the execution had.
 
     Raises:
         Conflict: ``still-running``.
@@ -222,7 +224,9 @@ def build_fork(
     if request.new is not None:
         base = request.new.graph
         inputs = {e: inputs[e] for e in inputs if _is_still_input(e, parent_graph, base)}
-    reading = _ChangeReader(parent, base, inputs.keys(), json_limits(limits))
+    if linked is None:
+        linked = {each for each, node in parent.nodes.items() if node.status == "linked"}
+    reading = _ChangeReader(linked, base, inputs.keys(), json_limits(limits))
     errors = [error for n, each in enumerate(rerun) for error in reading.rerun_errors(n, each)]
     errors += json_findings(changes, CHANGES, json_limits(limits)) or [
         error for node_id, change in changes.items() for error in reading.add(node_id, change)
@@ -278,7 +282,8 @@ def fork_spec(
         GraphInvalid: ``invalid-changes``, or the changed graph cannot run.
         InputError: ``unknown-node-type``; the inputs do not fit it any more.
     """
-    fork = build_fork(parent, before.graph, request, limits=limits)
+    linked = None if request.new is None else _linked(Program(request.new.graph, catalogue))
+    fork = build_fork(parent, before.graph, request, limits=limits, linked=linked)
     if request.new is None:
         require_known_types(before.graph, catalogue)
     raise_for_run(check(fork.graph, catalogue, limits))
@@ -303,6 +308,11 @@ def fork_spec(
     if request.new is not None:
         spec = _with_plan_of(spec, request.new)
     return spec, program
+
+
+def _linked(program: Program) -> set[str]:
+    topology = program.topology
+    return {i for i, is_linked in zip(topology.ids, topology.linked, strict=True) if is_linked}
 
 
 def _options(before: RunSpec, parent: ExecutionState, request: ForkRequest) -> RunOptions:
@@ -434,9 +444,9 @@ class _ChangeReader:
     """
 
     def __init__(
-        self, parent: ExecutionState, graph: Graph, inputs: Collection[str], room: JsonLimits
+        self, linked: Collection[str], graph: Graph, inputs: Collection[str], room: JsonLimits
     ) -> None:
-        self._parent, self._graph, self._room = parent, graph, room
+        self._linked, self._graph, self._room = linked, graph, room
         self._inputs = inputs
         self.changed: dict[str, Node] = {}
         self.preset: dict[str, dict[str, Json]] = {}
@@ -485,8 +495,7 @@ class _ChangeReader:
         return []
 
     def _never_run_errors(self, node_id: str, pointer: str, what: str) -> list[Diagnostic]:
-        state = self._parent.nodes.get(node_id)
-        if state is None or state.status != "linked":
+        if node_id not in self._linked:
             return []
         message = f"node {node_id!r} is never run by itself, so it cannot be {what}"
         hint = "change its data, or name the nodes that use it"

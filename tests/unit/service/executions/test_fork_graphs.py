@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planwave.errors import Conflict, GraphInvalid, InputError
+from planwave.errors import Conflict, GraphInvalid, InputError, InvalidChanges
 from planwave.executor.options import RunOptions
 from planwave.graph.editing.editor import PlanContent, apply_operations
-from planwave.graph.model import Graph, Node
+from planwave.graph.model import LINK, Graph, Node, Port
 from planwave.graph.operations import (
     AddEdge,
     AddNode,
@@ -24,11 +24,12 @@ from planwave.graph.operations import (
     UpdateNode,
 )
 from planwave.service.service import Service
-from tests.support.graph.builders import make_graph
+from tests.support.graph.builders import make_edge, make_graph
 from tests.support.service.dependencies import dependencies, execute_goal
 from tests.unit.service.executions.test_fork_runs import (
     CHAIN,
     Joins,
+    JoinsWithHelp,
     ReadsTask,
     joins,
     result,
@@ -270,3 +271,30 @@ async def test_a_fork_gives_what_the_new_graph_gives_and_reuses_exactly_what_is_
         assert set(preview.runs) <= ran.keys()
         said: Sequence[str] = [*preview.reused, *preview.runs, *preview.undecided]
         assert sorted(said) == sorted(given)
+
+
+class RunsOrHelps(Joins):
+    """A node type that is run, or linked."""
+
+    node_type = "both"
+    outputs = (Port("output"), Port("aid", channel=LINK))
+
+    async def materialize(self, data: Any, output_handle: str, context: Any) -> Any:
+        return "help"
+
+
+@pytest.mark.parametrize("was_linked", [True, False])
+async def test_which_steps_are_never_run_is_a_matter_of_the_new_graph(was_linked: bool) -> None:
+    steps = [Node("m", "both", "M"), joins("b")]
+    link = make_edge("m", "b", channel=LINK, source_handle="aid", target_handle="help")
+    linked, plain = make_graph(*steps, edges=[link]), make_graph(*steps, edges=[("m", "b")])
+    before, after = (linked, plain) if was_linked else (plain, linked)
+    async with opened(before, JoinsWithHelp(), RunsOrHelps()) as service:
+        first = await ended(service)
+        again = service.executions.preview_fork(first, graph=after.to_document(), rerun=["m"])
+        if was_linked:
+            assert "m" in (await again).runs
+            return
+        with pytest.raises(InvalidChanges) as caught:
+            await again
+        assert [each.code for each in caught.value.diagnostics] == ["never-run"]

@@ -60,14 +60,16 @@ _ASK_AGAIN: Final = "Ask the person who gave it to you for a new one."
 _UNKNOWN: Final = Notice(
     "This link is not known here", f"It may be cut off, or too old. {_ASK_AGAIN}"
 )
-_TOO_LARGE: Final = Notice(
-    "Your answer is too large", "Nothing was decided. Go back, write less, and send it again."
-)
 NOTICES: Final[Mapping[str, Notice]] = {
     "unknown-link": _UNKNOWN,
     "not-found": _UNKNOWN,
-    "limit-exceeded": _TOO_LARGE,
-    "invalid-body": _TOO_LARGE,
+    "limit-exceeded": Notice(
+        "Your answer is too large", "Nothing was decided. Go back, write less, and send it again."
+    ),
+    "invalid-body": Notice(
+        "Your answer cannot be read",
+        "Nothing was decided. Open the link again, and answer on its own page.",
+    ),
     "forbidden": Notice(
         "This is not allowed here",
         "Nothing was decided. Open the link as it was given to you, and answer on its own page.",

@@ -50,7 +50,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "revokeLink": AuditAction("link.revoked", is_strict=True),
     "createPlan": AuditAction("plan.created"),
     "editPlan": AuditAction("plan.edited"),
-    "refinePlan": AuditAction("plan.refined"),
+    "refinePlan": AuditAction("plan.proposed"),
     "restoreRevision": AuditAction("plan.edited"),
     "promoteExecution": AuditAction("plan.edited"),
     "approveRevision": AuditAction("plan.approved"),
@@ -128,6 +128,8 @@ REFUSED: Final = "request.refused"
 LOGIN_FAILED: Final = "login.failed"
 AUDIT_IDS: Final = "planwave.audit-ids"
 """Key of the ids that a route adds to its line, in a connection's scope."""
+AUDIT_ACTION: Final = "planwave.audit-action"
+"""Key of the action of a request whose route does more than one thing, in a connection's scope."""
 _REFUSALS: Final = frozenset({401, 403})
 _FIRST_ERROR: Final = 400
 _CLOSE_REFUSALS: Final = frozenset({4401, 4403})
@@ -194,7 +196,7 @@ class AuditMiddleware:
         elif action is None:
             return
         else:
-            entry["action"] = action.name
+            entry["action"] = scope.get(AUDIT_ACTION, action.name)
         entry |= _facts(scope, name, status, headers)
         try:
             await log.append(entry)
@@ -298,3 +300,8 @@ def _unwritable() -> AuditUnavailable:
 def add_audit_ids(connection: HTTPConnection, **ids: str) -> None:
     """Add ids to the line of a request, such as that of a token that it created."""
     connection.scope.setdefault(AUDIT_IDS, {}).update(ids)
+
+
+def set_audit_action(connection: HTTPConnection, name: str) -> None:
+    """Name what a request does, where its route does more than one thing."""
+    connection.scope[AUDIT_ACTION] = name

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
+from starlette.requests import Request
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep
 from planwave.api.json_body import json_body
+from planwave.api.middleware.audit import set_audit_action
 from planwave.api.pagination import (
     MAX_REVISION,
     Cursor,
@@ -254,6 +256,7 @@ class RefineRequest(RequestModel):
     },
 )
 async def refine_plan(
+    request: Request,
     service: ServiceDep,
     plan_id: PlanId,
     body: Annotated[RefineRequest, json_body(RefineRequest)],
@@ -266,10 +269,13 @@ async def refine_plan(
     newest revision.
     """
     if body.accept is not None:
+        set_audit_action(request, "plan.edited")
         plan = await service.revisions.accept(
             plan_id, body.accept, expected=required_versions(if_match), author=body.author
         )
         return await plan_response(service, plan)
+    if body.dry_run:
+        set_audit_action(request, "plan.tried")
     plan = await service.revisions.refine(
         plan_id,
         body.request or "",

@@ -6,7 +6,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from planwave.errors import Conflict, InputError, NotFound, PlanInvalid, ProviderError
+from planwave.errors import (
+    Conflict,
+    InputError,
+    LimitExceeded,
+    NotFound,
+    PlanInvalid,
+    ProviderError,
+)
 from planwave.graph.editing.editor import PlanContent, keep_ui
 from planwave.graph.model import Json
 from planwave.planner.revised_plan import RevisedPlan, Revision
@@ -112,6 +119,7 @@ class RevisionService(RevisionQueries):
         plan = await load_plan(self._store, plan_id)
         content = PlanContent(plan.title, {name: plan.document[name] for name in GRAPH_PARTS})
         graph = self._plans.readable_plan(plan).graph
+        _require_words(request, self._dependencies.limits.goal_chars)
         revised = RevisedPlan(plan.user_prompt, content, graph)
         revision = await self._revision_of(
             plan_id, revised, request, (provider, model), on_progress
@@ -121,11 +129,9 @@ class RevisionService(RevisionQueries):
         proposal = proposal_of(revised, request, revision, dependencies.catalogue, at)
         if proposal is None:
             said = revision.reading.answer or "the words ask for nothing that changes it"
-            raise InputError(
-                f"the plan stays as it is: {said}",
-                code="nothing-changed",
-                hint="say what is to be different, or edit the plan",
-            )
+            hint = "say what is to be different, or edit the plan"
+            said = f"the plan stays as it is: {said}"
+            raise InputError(said, code="nothing-changed", hint=hint)
         if dry_run:
             return replace(plan, document={**plan.document, PROPOSAL: proposal})
         return await self._with_proposal(plan, proposal)
@@ -317,3 +323,17 @@ def _without_shared_ui(graph: Mapping[str, Json], present: Mapping[str, Json]) -
 def _proposed_for(plan: PlanRecord) -> tuple[str, str, str]:
     """Return what a proposal is made for: it is gone once one of these is different."""
     return plan.hash, plan.title, plan.user_prompt
+
+
+def _require_words(request: str, most: int) -> None:
+    """Check what a person asks for.
+
+    Raises:
+        InputError: ``empty-goal``.
+        LimitExceeded: ``goal_chars``.
+    """
+    if not request.strip():
+        hint = "say what is to be different"
+        raise InputError("the request is empty", code="empty-goal", hint=hint)
+    if len(request) > most:
+        raise LimitExceeded("goal_chars", most, len(request), what="the request")

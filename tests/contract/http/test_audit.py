@@ -127,6 +127,23 @@ async def test_what_is_done_has_a_line_with_who_and_what(tmp_path: Path) -> None
     assert verify(tmp_path) == []
 
 
+async def test_a_change_in_words_says_whether_it_was_tried_proposed_or_taken(
+    tmp_path: Path,
+) -> None:
+    async with audited(tmp_path) as calls:
+        plan = await calls.post_json("/api/flows", {"name": "f", "graph": GRAPH}, 201)
+        path = f"/api/plans/{plan['plan_id']}/refine"
+        match = {"If-Match": f'"{plan["hash"]}"'}
+        for body in ({"request": " ", "dry_run": True}, {"request": " "}, {"accept": "x"}):
+            await calls.post(path, json=body, headers=match)
+    _, _, *entries = read_entries(tmp_path)
+    assert [(each["action"], each["status"]) for each in entries] == [
+        ("plan.tried", 422),
+        ("plan.proposed", 422),
+        ("plan.edited", 409),
+    ]
+
+
 async def test_every_route_writes_the_line_of_its_row(tmp_path: Path) -> None:
     """Also where it finds nothing or refuses the body: somebody tried."""
     async with audited(tmp_path) as calls:

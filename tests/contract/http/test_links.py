@@ -621,6 +621,15 @@ async def test_what_no_route_has_seen_answers_as_a_page_too() -> None:
         assert elsewhere.headers["content-type"] == "application/problem+json"
 
 
+async def test_an_answer_with_too_many_fields_is_not_called_too_large() -> None:
+    async with asked() as on:
+        form = {"request_id": on.request_id, **{f"x{number}": "" for number in range(1_000)}}
+        answer = await on.client.post(on.path, data=form, headers=OWN_FORM)
+        assert_says(answer, "invalid-body", 422)
+        assert "cannot be read" in words(answer)
+        assert await on.is_open()
+
+
 async def test_the_usual_port_of_a_public_url_is_no_part_of_its_links() -> None:
     public = Settings(public_url="https://planwave.example.com:443/").public_url
     async with asked(public_url=public) as on:

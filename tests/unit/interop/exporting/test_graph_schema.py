@@ -12,6 +12,7 @@ import pytest
 
 from planwave.interop.exporting.graph_schema import DIALECT, PLAN_FIELDS, graph_schema
 from planwave.service.plans.documents import _PLAN_FIELDS  # pyright: ignore[reportPrivateUsage]
+from planwave.shapes.plans import PlanResponse
 from tests.support.graph.any_documents import example_files, read_example
 from tests.support.llm.fake_providers import library_registry
 from tests.support.paths import ROOT
@@ -57,6 +58,8 @@ def test_every_example_is_valid(file: Path) -> None:
 
 def test_a_plan_and_the_address_of_the_schema_are_allowed_around_a_graph() -> None:
     assert frozenset(PLAN_FIELDS) == _PLAN_FIELDS
+    shown = PlanResponse.__required_keys__ | PlanResponse.__optional_keys__
+    assert shown - {"nodes", "edges"} == _PLAN_FIELDS, "what the API shows can be read again"
     assert places({**GRAPH, "$schema": "./planwave.schema.json", "title": "A", "revision": 3}) == []
 
 

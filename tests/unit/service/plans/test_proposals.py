@@ -144,3 +144,18 @@ async def test_a_proposed_title_is_taken_once() -> None:
         assert (taken["title"], taken["revision"], "proposal" in taken) == ("Other", 1, False)
         again = await calls.post(f"{path}/refine", json=accept, headers=match)
         assert again.json()["code"] == "no-proposal"
+
+
+async def test_words_that_are_no_request_are_called_the_request() -> None:
+    async with planned() as (calls, path, _):
+        most = Limits().goal_chars
+        for words, code, status in (
+            ("  ", "empty-goal", 422),
+            ("x" * (most + 1), "limit-exceeded", 413),
+        ):
+            refused = await calls.expect_problem(
+                "POST", f"{path}/refine", status, {"request": words}
+            )
+            assert refused["code"] == code
+            assert "the request" in refused["detail"]
+            assert "the goal" not in refused["detail"]

@@ -37,7 +37,7 @@ serve: $(VENV)/.run ## Serve the web UI and the HTTP API on 127.0.0.1:8000; ARGS
 web: $(VENV)/bin/python ## Build the web UI, which needs Node 20.19 or newer
 	@$(BIN)/python tools/web.py build
 
-test: $(VENV)/.dev ## Run the tests: parallel, random order, no key, no network but loopback (thirteen minutes)
+test: $(VENV)/.dev ## Run the tests: parallel, random order, no key, no network but loopback (about twenty minutes on two cores)
 	@$(WEB) build
 	@$(WEB) test
 	@$(PYTEST) $(PARALLEL) -m "not slow and not scale" $(ARGS)

@@ -72,17 +72,23 @@ def show_revision_difference(console: CommandConsole, difference: Mapping[str, A
 
 
 def proposal_lines(proposal: Mapping[str, Any]) -> Iterator[Text]:
-    """Yield what a proposed change of a plan does, and what the plan would reach by it."""
+    """Yield what a proposed change of a plan does, what the plan would reach by it, and what would guard it no more."""
     if proposal["answer"]:
         yield Text(one_line(proposal["answer"]), "bold")
     yield from _difference_lines(proposal["difference"])
-    if proposal["additions"]:
-        yield Text("New: the plan does not reach this yet", "bold yellow")
-    for each in map(json_object, proposal["additions"]):
-        yield Text.assemble(
-            (f"! {each['kind']} {one_line(str(each['name']))}", "yellow"),
-            (f"  in {one_line(str(each['node']))}", "dim"),
-        )
+    additions = [json_object(each) for each in proposal["additions"]]
+    for words, is_lost in (
+        ("New: the plan does not reach this yet", False),
+        ("Lost: this guards the plan now", True),
+    ):
+        found = [each for each in additions if (each["kind"] == "safeguard") is is_lost]
+        if found:
+            yield Text(words, "bold yellow")
+        for each in found:
+            yield Text.assemble(
+                (f"! {each['kind']} {one_line(str(each['name']))}", "yellow"),
+                (f"  in {one_line(str(each['node']))}", "dim"),
+            )
 
 
 def _difference_lines(difference: Mapping[str, Any]) -> Iterator[Text]:

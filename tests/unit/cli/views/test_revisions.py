@@ -109,3 +109,16 @@ def test_a_proposal_shows_all_that_an_added_step_does() -> None:
         "+ edge e  mail to x.tools (link)", "+ edge f  x to y",
     ]  # fmt: skip
     assert any(line.endswith("Then send all of it.") for line in lines)
+
+
+def test_a_proposal_says_apart_what_is_new_and_what_is_lost() -> None:
+    difference = {"title": None, "nodes": [], "edges": [], "reordered": []}
+    additions = [
+        {"kind": "safeguard", "name": "approval step ask", "node": "ask"},
+        {"kind": "host", "name": "example.org", "node": "x"},
+    ]
+    proposal = {"answer": "", "difference": difference, "additions": additions}
+    assert [line.plain for line in proposal_lines(proposal)] == [
+        "New: the plan does not reach this yet", "! host example.org  in x",
+        "Lost: this guards the plan now", "! safeguard approval step ask  in ask",
+    ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -22,6 +22,7 @@ from planwave.graph.operations import (
     SetGoal,
     SetTitle,
     UpdateNode,
+    operation_from_json,
     operation_json,
 )
 from planwave.graph.plan import canonical_json
@@ -286,6 +287,12 @@ def test_operation_round_trips_as_json() -> None:
         "op": "update_node", "id": "a", "set": {"ui": None},
     }  # fmt: skip
     assert operation_json(Rename("a", "b")) == {"op": "rename", "id": "a", "to": "b"}
+
+
+@pytest.mark.parametrize("kind", get_args(Operation), ids=lambda kind: kind.op)
+def test_an_operation_is_read_back_from_its_json(kind: type[Any]) -> None:
+    operation = kind(**{name: {"id": "a"} for name in kind.__slots__})
+    assert operation_from_json(operation_json(operation)) == operation
 
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])

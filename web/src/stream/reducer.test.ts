@@ -53,14 +53,17 @@ describe.each(RUNS.map((run) => [run.name, run] as const))("%s", (_, run) => {
     }
   });
 
-  it("has the typed log of the service, but for calls, which it tells in words", () => {
+  it("has the typed log of the service, but for calls and starts, which it tells in words", () => {
     const state = fold(run.events);
     const isCommon = ({ type }: { type: string }) => type !== "log" && !/_call_/.test(type);
     // What an agent asks is about a call, which the service tells with its arguments.
     const entryOf = (nodeId: string, type: string, content: string) => {
       const isAboutCall =
         /^(wait_input|input_received)$/.test(type) && state.nodes.get(nodeId)?.type === "agent";
-      return { nodeId, type, content: isAboutCall ? "" : content };
+      // The page says the type beside the name (logLines.test.ts), and as the service where it begins again.
+      const again = /, again: .*$/.exec(content)?.[0] ?? "";
+      const told = type === "step_start" ? again : content;
+      return { nodeId, type, content: isAboutCall ? "" : told };
     };
     expect(
       logLines(state)

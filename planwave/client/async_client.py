@@ -465,7 +465,7 @@ class AsyncClient(
                 value}}}``.
             graph: ``{"nodes", "edges"}``, or a plan, to run in place of that of the original.
             options: As in ``execute``, without ``policies``; by default those of the original.
-            start: Queue the execution now; if False, call ``Client.start`` later.
+            start: Queue the execution now; if False, call ``AsyncClient.start`` later.
             idempotency_key: Repeating the call with the same key and arguments creates one
                 execution.
         """

@@ -94,7 +94,12 @@ class Event(NamedTuple, Generic[TypeT, DataT]):
 
     def as_json(self) -> dict[str, Any]:
         """Return the event as JSON, without the keys that do not apply."""
-        document: dict[str, Any] = dict(zip(self._fields[:4], self[:4], strict=True))
+        document: dict[str, Any] = {
+            "execution_id": self.execution_id,
+            "seq": self.seq,
+            "at": self.at,
+            "type": self.type,
+        }
         if self.path is not None:
             document["path"] = self.path
         if self.attempt is not None:
@@ -106,11 +111,7 @@ class Event(NamedTuple, Generic[TypeT, DataT]):
 # -- payloads --------------------------------------------------------------------------------------
 
 
-class _Audience:
-    """Marks a field of a payload that not everybody sees."""
-
-
-OPERATOR_ONLY: Final = _Audience()
+OPERATOR_ONLY: Final = "operator only"
 """``Annotated[…, OPERATOR_ONLY]``: a field that only the operator sees; see ``public_event``."""
 
 
@@ -296,9 +297,8 @@ class NodeCompletedData(TypedDict):
 class NodeFailedData(TypedDict):
     """The last failure of a node.
 
-    ``outputs`` are those of its error policy; ``retryable``: another execution may succeed.
-    ``traceback``: of an exception that is not planwave's own, without secrets. ``streamed``: what the
-    attempt had streamed, by kind; nothing follows from it, and an attempt after it begins anew.
+    ``outputs`` are those of its error policy; ``retryable``: another execution may succeed. ``traceback``: of an exception
+    that is not planwave's own, without secrets. ``streamed``: what the attempt had streamed, by kind; nothing follows from it.
     """
 
     error: ErrorDocument

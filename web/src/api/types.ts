@@ -439,7 +439,7 @@ export type NodeEventEvent = {
   data: NodeEventData;
 };
 
-/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. `traceback`: of an exception that is not planwave's own, without secrets. `streamed`: what the attempt had streamed, by kind; nothing follows from it, and an attempt after it begins anew. */
+/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. `traceback`: of an exception that is not planwave's own, without secrets. `streamed`: what the attempt had streamed, by kind; nothing follows from it. */
 export type NodeFailedData = {
   error: ErrorDocument;
   handled?: boolean;

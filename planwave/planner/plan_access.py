@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Final, NamedTuple, cast
 
 from planwave.expressions import NODES
@@ -18,6 +19,8 @@ _HOST: Final = re.compile(r"\b(?:https?|wss?)://([^\s/?#\"'\\]+)", re.IGNORECASE
 _FIXED_HOST: Final = re.compile(
     r"\s*(?:https?|wss?)://[^\s/?#\"'\\{]+(?:[/?#]|\s*$)", re.IGNORECASE
 )
+_RUN: Final = re.compile(r"[\w.-]+")
+"""What the id of a node is part of, in a text."""
 _ADDRESS: Final = re.compile(r"(?:url|uri|endpoint)$", re.IGNORECASE)
 """The fields that hold an address."""
 _NAMED: Final = {"tool": ("tool", "name"), SERVER_TYPE: ("server", "server")}
@@ -136,6 +139,7 @@ def _new_sources(before: Graph, after: Graph, catalogue: NodeTypes) -> Iterator[
         (present.get(e.source), e.source_handle, present.get(e.target), e.target_handle)
         for e in before.edges
     }
+    named: dict[str, Collection[str]] | None = None
     for node in after.nodes:
         own = dict.fromkeys(_unfixed_hosts(node, after))
         nested = [
@@ -146,7 +150,8 @@ def _new_sources(before: Graph, after: Graph, catalogue: NodeTypes) -> Iterator[
         ]
         if not own and not nested:
             continue
-        sources, leads = _sources(node, after, ends)
+        named = _named_nodes(after) if named is None else named
+        sources, leads = _sources(node, after, ends, named)
         if (
             not nested
             and node.id in was
@@ -161,28 +166,47 @@ def _new_sources(before: Graph, after: Graph, catalogue: NodeTypes) -> Iterator[
 
 
 def _sources(
-    node: Node, graph: Graph, present_ends: Collection[tuple[str | None, ...]]
+    node: Node,
+    graph: Graph,
+    present_ends: Collection[tuple[str | None, ...]],
+    named: Mapping[str, Collection[str]],
 ) -> tuple[set[str], set[str]]:
     """Return a node with all whose values may reach it, and those of them that an edge joins anew."""
     seen, leads, stack = set[str](), set[str](), [node.id]
     while stack:
         node_id = stack.pop()
-        if node_id in seen or (present := graph.by_id.get(node_id)) is None:
+        if node_id in seen or node_id not in graph.by_id:
             continue
         seen.add(node_id)
         for edge in graph.incoming.get(node_id, ()):
             stack.append(edge.source)
             if (edge.source, edge.source_handle, node_id, edge.target_handle) not in present_ends:
                 leads.add(edge.source)
-        text = " ".join([present.description, *(text for _, text in _texts_of(present))])
-        if NODES in text:
-            computed = may_name_any_node(text)
-            stack += [each for each in graph.by_id if computed or _is_word(each, text)]
+        stack += named[node_id]
     return seen, leads
 
 
-def _is_word(name: str, text: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
+def _named_nodes(graph: Graph) -> dict[str, Collection[str]]:
+    """Return by node which nodes its templates may name; more than they do where their words say so."""
+    most_parts = max((each.count(".") + 1 for each in graph.by_id), default=1)
+    named: dict[str, Collection[str]] = {}
+    for node in graph.nodes:
+        text = " ".join([node.description, *(text for _, text in _texts_of(node))])
+        if NODES not in text:
+            named[node.id] = ()
+        elif may_name_any_node(text):
+            named[node.id] = graph.by_id.keys()
+        else:
+            named[node.id] = graph.by_id.keys() & set(_words(text, most_parts))
+    return named
+
+
+def _words(text: str, most_parts: int) -> Iterator[str]:
+    """Yield what may be the id of a node in a text: words, and words joined by dots."""
+    for run in _RUN.findall(text):
+        parts = run.split(".")
+        for start, size in product(range(len(parts)), range(1, most_parts + 1)):
+            yield ".".join(parts[start : start + size])
 
 
 # -- safeguards -------------------------------------------------------------------------------------

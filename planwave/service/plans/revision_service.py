@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -126,7 +127,8 @@ class RevisionService(RevisionQueries):
         )
         dependencies = self._dependencies
         at = dependencies.timestamp()
-        proposal = proposal_of(revised, request, revision, dependencies.catalogue, at)
+        catalogue = dependencies.catalogue
+        proposal = await asyncio.to_thread(proposal_of, revised, request, revision, catalogue, at)
         if proposal is None:
             said = revision.reading.answer or "the words ask for nothing that changes it"
             hint = "say what is to be different, or edit the plan"

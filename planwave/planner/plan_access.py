@@ -131,7 +131,7 @@ def _text(value: Json) -> str:
 
 
 def _new_sources(before: Graph, after: Graph, catalogue: NodeTypes) -> Iterator[Access]:
-    """Yield the nodes that were changed, or lead there anew, and may give a computed address its host."""
+    """Yield the nodes that were changed, or newly lead there, and may give a computed address its host."""
     present = _present_ids(before, after)
     was = {now: before.by_id[then] for then, now in present.items()}
     same = {now for now, then in was.items() if _content(then) == _content(after.by_id[now])}
@@ -171,7 +171,7 @@ def _sources(
     present_ends: Collection[tuple[str | None, ...]],
     named: Mapping[str, Collection[str]],
 ) -> tuple[set[str], set[str]]:
-    """Return a node with all whose values may reach it, and those of them that an edge joins anew."""
+    """Return a node with all nodes whose values may reach it, and those of them that a new edge joins."""
     seen, leads, stack = set[str](), set[str](), [node.id]
     while stack:
         node_id = stack.pop()

@@ -154,7 +154,7 @@ async def preview_fork(
     execution_id: ExecutionId,
     body: Annotated[ForkPreviewRequest, json_body(ForkPreviewRequest, may_be_empty=True)],
 ) -> Response:
-    """Say which results a fork would reuse and which nodes would run; nothing is made, and nothing runs.
+    """Return which results a fork would reuse and which nodes would run; nothing is created, and no node runs.
 
     The body is that of the fork, and so are the errors. A node after one that runs is `undecided`: it is
     reused if it is given the same as before.

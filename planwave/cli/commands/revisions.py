@@ -356,7 +356,7 @@ def _plan_json(plan: PlanRecord) -> PlanDocument:
 
 
 def report_saved(console: CommandConsole, plan: PlanRecord) -> None:
-    """Say that a plan has a new revision."""
+    """Write that a plan has a new revision."""
     document = plan.document
     if console.json:
         console.result(_plan_json(plan))

@@ -35,7 +35,7 @@ from planwave.storage.sqlite.connection import database_unusable as directory_un
 _TABLES: Final = tuple(each for each in metadata.sorted_tables if each.name != "schema_hash")
 _COPIED: Final[Mapping[str, ColumnElement[bool]]] = {"links": links.c.ended.is_not(None)}
 """Of tables that are not copied whole, the rows that are. A link opens something in one place; one that has ended stays
-so, that no notification that waits makes it anew."""
+so, that no notification that waits creates it again."""
 _CHUNK: Final = 500
 """Rows that are read, or compared, at a time."""
 

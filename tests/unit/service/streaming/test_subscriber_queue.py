@@ -56,6 +56,19 @@ def test_attempts_and_kinds_are_not_joined() -> None:
     assert brief(received) == [("a", 0, "xy"), ("a", 0, "think"), ("a", 0, "again")]
 
 
+def test_text_is_not_joined_where_it_comes_again_or_with_a_gap() -> None:
+    received = coalesce_text(
+        [
+            delta("a", 0, "xy"),
+            delta("a", 0, "x"),
+            delta("a", 1, "yz"),
+            delta("a", 5, "1"),
+            delta("a", 6, "2"),
+        ]
+    )
+    assert brief(received) == [("a", 0, "xy"), ("a", 0, "xyz"), ("a", 5, "12")]
+
+
 def test_joining_does_not_change_its_input() -> None:
     given = [delta("a", 0, "x"), delta("a", 1, "y")]
     coalesce_text(given)
@@ -75,8 +88,10 @@ def test_joined_events_fold_to_the_same_state(seed: int) -> None:
             seq = sum(1 for e in events if e.seq) + 1
             events.append(Event("x", seq, "t", "node.started", path, attempts[path], {}))
             continue
-        piece = "x" * choose.randint(1, 3)
+        piece = "".join(choose.choices("xyz", k=choose.randint(1, 3)))
         key = (path, attempts[path])
+        if choose.random() < 0.2:  # it comes again, or some of it was lost
+            offsets[key] = choose.choice([0, offsets.get(key, 0) + 2])
         events.append(delta(path, offsets.get(key, 0), piece, attempt=attempts[path]))
         offsets[key] = offsets.get(key, 0) + len(piece)
     assert _state_of(coalesce_text(events)) == _state_of(events)

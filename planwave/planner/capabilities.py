@@ -203,7 +203,8 @@ def plan_schema(
 ) -> dict[str, Json]:
     """Return the JSON Schema of a plan; ``data`` may hold the fields of any of these node types.
 
-    A graph in a step has the shape of the plan itself, and no graphs in it.
+    Steps come in an order in which each depends on earlier ones; no edges are written. A graph in a step
+    has the shape of the plan itself, and no graphs in it.
     """
     plain: dict[str, Json] = {}
     graphs: list[str] = []
@@ -217,36 +218,28 @@ def plan_schema(
             present = plain.setdefault(field, schema)
             if present != schema:
                 plain[field] = {"anyOf": [*present.get("anyOf", [present]), schema]}
-    inner = _object(_graph_schema(names, plain), required=("nodes", "edges"))
+    inner = _object(_graph_schema(names, plain), required=("steps",))
     fields = {**plain, **dict.fromkeys(graphs, inner)}
     plan = {"title": _TEXT, **_graph_schema(names, fields)}
     return _object(plan, required=tuple(plan))
 
 
 def _graph_schema(names: Sequence[str], fields: Mapping[str, Json]) -> dict[str, Json]:
-    node: dict[str, Json] = {
+    source = _object({"step": _TEXT, "handle": _TEXT, "input": _TEXT}, required=("step", "handle"))
+    step: dict[str, Json] = {
         "id": _TEXT,
         "name": _TEXT,
+        "depends_on": {"type": "array", "items": _TEXT},
+        "from": {"type": "array", "items": source},
         "description": _TEXT,
         "type": {"type": "string", "enum": [*names]},
         "provider": _TEXT,
         "model": _TEXT,
     }
     if fields:
-        node["data"] = _object(fields, required=())
-    edge: dict[str, Json] = {
-        "source": _TEXT,
-        "target": _TEXT,
-        "channel": {"type": "string", "enum": ["flow", "link"]},
-        "source_handle": _TEXT,
-        "target_handle": _TEXT,
-    }
-    nodes = _object(node, required=("id", "name", "description", "type"))
-    edges = _object(edge, required=("source", "target", "channel"))
-    return {
-        "nodes": {"type": "array", "items": nodes},
-        "edges": {"type": "array", "items": edges},
-    }
+        step["data"] = _object(fields, required=())
+    steps = _object(step, required=("id", "name", "depends_on", "description", "type"))
+    return {"steps": {"type": "array", "items": steps}}
 
 
 def _type_card(
@@ -293,7 +286,7 @@ def _special_field_text(marks: Mapping[str, Json]) -> str | None:
     names: list[str] = marks.get("names", [])
     if marks.get("graph"):
         seen = ", ".join(f"{{{{ {name} }}}}" for name in names)
-        return "a graph: nodes and edges as in the plan" + (f"; in it: {seen}" if seen else "")
+        return "a graph: steps as in the plan" + (f"; in it: {seen}" if seen else "")
     return f"expression over {', '.join(names)}" if marks.get("expression") else None
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from planwave.errors import InputError
 from planwave.expressions import escape_templates
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import Json
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, LINK, Json
+from planwave.graph.ports import connection
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.graph.reading.unreadable import ALREADY_REPORTED
 from planwave.graph.suggestions import MAX_SUGGESTIONS, closest_match
 from planwave.planner.capabilities import DEFAULT_TYPE, calls_model
-from planwave.planner.reply_schema import ReplyEdge, ReplyNode, ReplyPlan, parse_reply
+from planwave.planner.reply_schema import ReplyEdge, ReplyNode, ReplyPlan, ReplySource, parse_reply
 from planwave.providers.protocols import Providers
 
 _MODEL_FIELDS: Final = ("provider", "model")
@@ -36,13 +38,25 @@ class ModelDefaults(NamedTuple):
 class Draft(NamedTuple):
     """A document to be read and checked, and what making it brought to light.
 
-    ``nodes`` counts those in graphs inside nodes too.
+    ``nodes`` counts those in graphs inside nodes too. ``pointers`` are places of the document that the
+    reply has elsewhere, with those of the reply.
     """
 
     document: dict[str, Json]
     fixes: Sequence[str]
     diagnostics: Sequence[Diagnostic]
     nodes: int
+    pointers: Mapping[str, str] = MappingProxyType({})
+
+    def reply_pointer(self, pointer: str) -> str:
+        """Return the place in the reply of what the document has at a pointer."""
+        at, rest = pointer, ""
+        while at:
+            if (written := self.pointers.get(at)) is not None:
+                return f"{written}{rest}" if at.endswith("/nodes") else written
+            at, _, part = at.rpartition("/")
+            rest = f"/{part}{rest}"
+        return pointer
 
 
 def build_graph(
@@ -51,6 +65,7 @@ def build_graph(
     providers: Providers,
     defaults: ModelDefaults,
     node_types: Sequence[str] | None = None,
+    present: Mapping[str, str] = MappingProxyType({}),
 ) -> Draft:
     """Return the graph document of a plan, with ``ALREADY_REPORTED`` where an error was reported.
 
@@ -60,10 +75,15 @@ def build_graph(
         providers: Fills in the model of a node that names only its provider.
         defaults: Provider and model of nodes left open.
         node_types: The only types it may use, the first for nodes that name none; None for all.
+        present: The types, by id, of nodes that there are already and the plan may depend on.
     """
-    drafter = _DraftBuilder(catalogue, providers, defaults, node_types)
+    drafter = _DraftBuilder(catalogue, providers, defaults, node_types, plan.list_name)
     nodes = [drafter.node(node, f"/nodes/{i}") for i, node in enumerate(plan.nodes)]
     edges = [drafter.edge(edge, i) for i, edge in enumerate(plan.edges)]
+    types = {**present, **{node["id"]: node["type"] for node in nodes}}
+    for place, target, source in _written_sources(plan):
+        drafter.pointers[f"/edges/{len(edges)}"] = place
+        edges.append(_edge_of(source, target, types, catalogue))
     document: dict[str, Json] = {"nodes": nodes, "edges": edges}
     for (name, number), refused in plan.unread.entries.items():
         marked = {_DOCUMENT_NAMES.get(field, field): ALREADY_REPORTED for field in refused}
@@ -71,9 +91,59 @@ def build_graph(
             {**document[name][number], **marked} if marked else ALREADY_REPORTED
         )
     document.update(dict.fromkeys(plan.unread.lists, ALREADY_REPORTED))
-    return Draft(
-        document, drafter.fixes, drafter.diagnostics, len(plan.nodes) + drafter.nodes_inside
-    )
+    count = len(plan.nodes) + drafter.nodes_inside
+    return Draft(document, drafter.fixes, drafter.diagnostics, count, drafter.pointers)
+
+
+def _written_sources(plan: ReplyPlan) -> Iterator[tuple[str, str, ReplySource]]:
+    """Yield what each step depends on, once: the place in the reply, the id of the step, and the source.
+
+    A step that ``from`` names is not read a second time because ``depends_on`` names it too.
+    """
+    for number, node in enumerate(plan.nodes):
+        place, named = f"/{plan.list_name}/{number}", node.sources or ()
+        seen: set[tuple[str | None, ...]] = set()
+        by_handle = {source.step for source in named}
+        written = [(f"{place}/from/{at}", source) for at, source in enumerate(named)]
+        written += [
+            (f"{place}/depends_on/{at}", ReplySource(step=step))
+            for at, step in enumerate(node.depends_on or ())
+            if step not in by_handle
+        ]
+        for at, source in written:
+            key = source.step, source.handle, source.input
+            if key not in seen:
+                seen.add(key)
+                yield at, node.id, source
+
+
+def _edge_of(
+    source: ReplySource, target: str, types: Mapping[str, str], catalogue: NodeTypes
+) -> dict[str, Json]:
+    """Return the edge by which a step reads a source; the handles that are left open are the fitting ones."""
+    out = catalogue.type_info(types.get(source.step, ""))
+    into = catalogue.type_info(types.get(target, ""))
+    entered = source.input or _fitting_input(out, source.handle, into)
+    left, channel = connection(out, source.handle, into, entered)
+    document: dict[str, Any] = {"source": source.step, "target": target}
+    if left != DEFAULT_SOURCE_HANDLE:
+        document["sourceHandle"] = left
+    if entered != DEFAULT_TARGET_HANDLE:
+        document["targetHandle"] = entered
+    return {**document, "data": {"channel": channel}}
+
+
+def _fitting_input(out: NodeTypeInfo | None, handle: str | None, into: NodeTypeInfo | None) -> str:
+    """Return the input that a source goes to which nothing is said of: a socket of its type for a link."""
+    if out is None or into is None:
+        return DEFAULT_TARGET_HANDLE
+    links = {
+        port.type
+        for port in out.outputs
+        if port.channel == LINK and port.name == (handle or (port.name if not out.executes else ""))
+    }
+    fitting = (port.name for port in into.inputs if port.channel == LINK and port.type in links)
+    return next(fitting, DEFAULT_TARGET_HANDLE)
 
 
 class _DraftBuilder:
@@ -83,7 +153,11 @@ class _DraftBuilder:
         providers: Providers,
         defaults: ModelDefaults,
         node_types: Sequence[str] | None,
+        list_name: str,
     ) -> None:
+        self.pointers: dict[str, str] = {}
+        if list_name != "nodes":
+            self.pointers["/nodes"] = f"/{list_name}"
         self.catalogue = catalogue
         self.providers = providers
         self.defaults = defaults
@@ -144,6 +218,7 @@ class _DraftBuilder:
                 data[field] = draft.document
                 self.fixes += [f"in data.{field} of node {node.id!r}: {fix}" for fix in draft.fixes]
                 self.nodes_inside += draft.nodes
+                self._add_pointers(f"{pointer}/data/{field}", draft.pointers)
                 findings = draft.diagnostics
             errors += [
                 replace(
@@ -156,6 +231,11 @@ class _DraftBuilder:
             ]
         self.diagnostics += errors
         return not errors
+
+    def _add_pointers(self, inside: str, pointers: Mapping[str, str]) -> None:
+        number = inside.removeprefix("/nodes")
+        written = f"{self.pointers.get('/nodes', '/nodes')}{number}"
+        self.pointers |= {f"{inside}{at}": f"{written}{place}" for at, place in pointers.items()}
 
     def _without_unknown(self, node: ReplyNode, facts: NodeTypeInfo) -> dict[str, Json]:
         """Return the data without what the type does not know; a misspelt field stays, as an error."""

@@ -296,7 +296,7 @@ class Planner:
     ) -> _ModelAnswer:
         """Read one reply while it arrives; stop the call if the reply passes ``plan_bytes``."""
         most = None if self._limits is None else self._limits.plan_bytes
-        scanner = PlanScanner(steps)
+        scanner = PlanScanner(steps, self._is_linked)
         pieces: list[str] = []
         size = 0
         stream = self._models.stream(request, scope)
@@ -307,7 +307,7 @@ class Planner:
                         on_progress(progress)
                     return _ModelAnswer(item.text, item.finish_reason, usage_data(item))
                 if item.kind == "discarded":  # it was reasoning; the reply has the text
-                    scanner, size = PlanScanner(steps), 0
+                    scanner, size = PlanScanner(steps, self._is_linked), 0
                     pieces.clear()
                     continue
                 reasoning = item.kind == "reasoning"
@@ -332,6 +332,10 @@ class Planner:
             model=request.model,
             retryable=True,
         )
+
+    def _is_linked(self, node_type: str) -> bool:
+        facts = self._catalogue.type_info(node_type)
+        return facts is not None and not facts.executes
 
     def _estimated(self, request: ModelRequest, text: str) -> Usage:
         """Return the estimated usage of a call that was stopped before it reported its usage."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from pydantic_core import from_json
+
+from planwave.graph.model import FLOW, LINK
 
 ProgressKind = Literal["delta", "title", "node", "edge", "repair", "fix"]
 
 _NODE_FIELDS: Final = ("id", "name", "description", "type", "provider", "model")
 _EDGE_FIELDS: Final = ("source", "target", "channel")
 _CLOSINGS: Final = ("", "]}", "}")
-"""What is missing from a plan after its last brace, after a node or edge, and after a step."""
+"""What is missing from a plan after its last brace, after an item of a list, and after a positional step."""
 _EAGER_CHARS: Final = 16_384
 """A longer reply is parsed only after each sixteenth of growth, so that the cost stays linear."""
 
@@ -44,10 +46,17 @@ class PlanScanner:
 
     Args:
         read_steps: Reads a reply of the positional shape; None for the general shape.
+        is_linked: Returns whether nodes of a type are no steps, so that a link leads from them.
     """
 
-    def __init__(self, read_steps: ReadSteps | None = None) -> None:
+    def __init__(
+        self,
+        read_steps: ReadSteps | None = None,
+        is_linked: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._read_steps = read_steps
+        self._is_linked = is_linked
+        self._linked: set[str] = set()
         self._pieces: list[str] = []
         self._length = 0
         self._next_parse_at = 0
@@ -76,28 +85,44 @@ class PlanScanner:
         if isinstance(title, str) and not self._has_title:
             self._has_title = True
             yield PlanProgress("title", {"title": title})
-        if self._read_steps is not None and "nodes" not in plan:
+        if self._read_steps is not None and not plan.keys() & {"nodes", "steps"}:
             try:
                 plan = self._read_steps(plan)
             except (KeyError, TypeError, AttributeError, ValueError):
                 return  # the model did not keep to the schema; the strict reader reports that
-        yield from self._unreported("node", plan.get("nodes"), _NODE_FIELDS)
-        yield from self._unreported("edge", plan.get("edges"), _EDGE_FIELDS)
+        for step in self._unreported("node", plan.get("steps") or plan.get("nodes")):
+            yield PlanProgress("node", _texts(step, _NODE_FIELDS))
+            yield from self._edges_into(step)
+        for edge in self._unreported("edge", plan.get("edges")):
+            yield PlanProgress("edge", _texts(edge, _EDGE_FIELDS))
 
-    def _unreported(
-        self, kind: Literal["node", "edge"], items: object, fields: tuple[str, ...]
-    ) -> Iterator[PlanProgress]:
-        if not isinstance(items, list):
-            return
-        entries = cast("list[Any]", items)
+    def _unreported(self, kind: Literal["node", "edge"], items: object) -> Iterator[dict[str, Any]]:
+        entries = _list(items)
         for entry in entries[self._reported[kind] :]:
             if isinstance(entry, dict):
-                values = cast("dict[str, Any]", entry)
-                fields_of_entry = {
-                    name: values[name] for name in fields if isinstance(values.get(name), str)
-                }
-                yield PlanProgress(kind, fields_of_entry)
+                yield cast("dict[str, Any]", entry)
         self._reported[kind] = max(self._reported[kind], len(entries))
+
+    def _edges_into(self, step: Mapping[str, Any]) -> Iterator[PlanProgress]:
+        """Yield an edge from each step that a step depends on."""
+        target, node_type = step.get("id"), step.get("type")
+        if not isinstance(target, str):
+            return
+        if isinstance(node_type, str) and self._is_linked(node_type):
+            self._linked.add(target)
+        sources = [*_list(step.get("depends_on"))]
+        sources += [each.get("step") for each in _list(step.get("from")) if isinstance(each, dict)]
+        for source in dict.fromkeys(each for each in sources if isinstance(each, str)):
+            channel = LINK if source in self._linked else FLOW
+            yield PlanProgress("edge", {"source": source, "target": target, "channel": channel})
+
+
+def _texts(entry: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    return {name: entry[name] for name in fields if isinstance(entry.get(name), str)}
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _complete_parts(text: str) -> dict[str, Any]:

@@ -309,7 +309,8 @@ def _limit_exceeded(limit: str, value: int, actual: str, pointer: str) -> Diagno
 def _parse_plan(
     value: Json, translate: Translate | None
 ) -> tuple[ReplyPlan | None, list[Diagnostic]]:
-    if translate is not None and isinstance(value, dict) and "nodes" not in value:
+    positional = isinstance(value, dict) and not value.keys() & {"nodes", "steps"}
+    if translate is not None and positional:
         try:
             value = translate(cast("dict[str, Any]", value))
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
@@ -331,8 +332,10 @@ def _build_and_check(
     fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in graph_findings if d.fix)]
     findings += () if graph is None else PlanCheck(context.catalogue, context.rules).findings(graph)
     findings = sorted_by_location([*findings, *(d for d in graph_findings if not d.fix)])
-    valid_graph = None if errors_in(findings) else graph
-    return ParseResult("", valid_graph, (plan.title or "").strip(), findings, fixes)
+    if errors_in(findings):  # they go back to the model, which knows its reply and not the graph
+        findings = [replace(d, pointer=draft.reply_pointer(d.pointer)) for d in findings]
+        graph = None
+    return ParseResult("", graph, (plan.title or "").strip(), findings, fixes)
 
 
 def _too_many_nodes(nodes: int, context: ParseContext) -> list[Diagnostic]:

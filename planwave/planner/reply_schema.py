@@ -1,7 +1,8 @@
 """The shape of a plan as a model writes it, and every way it can differ from it.
 
-Two spellings are read: the one asked for (``channel``, ``source_handle``) and that of a graph
-document (``data.channel``, ``sourceHandle``); all other fields are refused by name.
+The shape that is asked for has ``steps``, each with the earlier steps that it depends on. Two others are
+read: nodes with a list of edges (``channel``, ``source_handle``), and the graph document
+(``data.channel``, ``sourceHandle``). All other fields are refused by name.
 """
 
 from __future__ import annotations
@@ -16,13 +17,28 @@ from planwave.graph.model import Json
 from planwave.validation import describe_error, json_type
 
 
+class ReplySource(BaseModel):
+    """What a step reads of an earlier one: an output, and the input that it goes to."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    step: str
+    handle: str | None = None
+    input: str | None = None
+
+
 class ReplyNode(BaseModel):
-    """One step as written; null means "left open", as absent does."""
+    """One step as written; null means "left open", as absent does.
+
+    ``sources`` names the handles of steps that it depends on; ``depends_on`` may name them too.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     id: str
     name: str | None = None
+    depends_on: list[str] | None = None
+    sources: list[ReplySource] | None = Field(None, alias="from")
     description: str | None = None
     type: str | None = None
     provider: str | None = None
@@ -73,15 +89,21 @@ class ReplyPlan(BaseModel):
     nodes: list[ReplyNode]
     edges: list[ReplyEdge]
     _unread: UnreadParts = PrivateAttr(ALL_READ)
+    _list_name: str = PrivateAttr("nodes")
 
     @property
     def unread(self) -> UnreadParts:
         """The refused parts of the reply, which this plan leaves out."""
         return self._unread
 
-    def with_unread(self, unread: UnreadParts) -> ReplyPlan:
-        """Record the refused parts."""
-        self._unread = unread
+    @property
+    def list_name(self) -> str:
+        """The name that the reply has for its nodes: ``steps`` or ``nodes``."""
+        return self._list_name
+
+    def as_written(self, unread: UnreadParts, list_name: str) -> ReplyPlan:
+        """Record the refused parts, and the name of the nodes."""
+        self._unread, self._list_name = unread, list_name
         return self
 
 
@@ -101,24 +123,43 @@ def parse_reply(value: Json) -> tuple[ReplyPlan | None, list[Diagnostic]]:
     if not isinstance(value, dict):
         message = f"the plan must be an object, got {json_type(value)}"
         return None, [Diagnostic("not-an-object", "error", message)]
-    document: dict[str, Json] = value  # pyright: ignore[reportUnknownVariableType]
+    document, name = _with_lists(cast("dict[str, Json]", value))
     if stranger := _not_a_plan(document):
         return None, [stranger]
     findings: list[Diagnostic] = []
+    unread = ALL_READ
     try:
         plan = ReplyPlan.model_validate(document)
     except ValidationError as error:
         differences = error.errors(include_url=False)
-        findings = [_shape_error(each, document) for each in differences]
-        plan = _partial_plan(
-            document, _unread_parts([each["loc"] for each in differences], document)
-        )
-    if not plan.nodes and "nodes" not in plan.unread.lists:
+        findings = [_shape_error(each, document, name) for each in differences]
+        unread = _unread_parts([each["loc"] for each in differences], document)
+        plan = _partial_plan(document, unread)
+    if not plan.nodes and "nodes" not in unread.lists:
         return None, [
             *findings,
-            Diagnostic("empty-plan", "error", "the plan has no nodes", "/nodes"),
+            Diagnostic("empty-plan", "error", f"the plan has no {name}", f"/{name}"),
         ]
-    return plan, findings
+    return plan.as_written(unread, name), findings
+
+
+def _with_lists(document: dict[str, Json]) -> tuple[dict[str, Json], str]:
+    """Return a reply with ``nodes`` and ``edges``, and the name that it has for its nodes.
+
+    Edges may be missing where the nodes say themselves what they depend on.
+    """
+    is_old = "nodes" in document or ("edges" in document and "steps" not in document)
+    name = "nodes" if is_old else "steps"
+    if not is_old:
+        document = {"nodes" if key == name else key: part for key, part in document.items()}
+    nodes = document.get("nodes")
+    listed = cast("list[Json]", nodes) if isinstance(nodes, list) else ()
+    has_sources = any(
+        isinstance(each, dict) and {"depends_on", "from"} & each.keys() for each in listed
+    )
+    if "edges" not in document and (name == "steps" or has_sources):
+        document = {**document, "edges": []}
+    return document, name
 
 
 def _unread_parts(
@@ -136,7 +177,7 @@ def _unread_parts(
             case ("nodes" | "edges" as name, int() as number, field, *_):
                 refused = fields.setdefault((name, number), set())
                 refused.add(str(field))
-                if field not in _ENTRIES[name].model_fields and name == "nodes":
+                if name == "nodes" and field not in _field_names(ReplyNode):
                     # It may be the type, which would make another node of it.
                     refused.update({"type"} - document[name][number].keys())
             case _:
@@ -153,7 +194,7 @@ def _partial_plan(document: Mapping[str, Json], unread: UnreadParts) -> ReplyPla
         parts[name] = [] if name in unread.lists else [*document[name]]
     for (name, number), refused in unread.entries.items():
         parts[name][number] = _valid_fields(parts[name][number], _ENTRIES[name], refused)
-    return ReplyPlan.model_validate(parts).with_unread(unread)
+    return ReplyPlan.model_validate(parts)
 
 
 def _valid_fields(entry: Json, model: type[BaseModel], refused: frozenset[str]) -> dict[str, Json]:
@@ -191,29 +232,42 @@ def _not_a_plan(document: Mapping[str, Json]) -> Diagnostic | None:
     return None
 
 
-def _shape_error(error: Mapping[str, Any], document: Mapping[str, Json]) -> Diagnostic:
+def _shape_error(
+    error: Mapping[str, Any], document: Mapping[str, Json], list_name: str
+) -> Diagnostic:
     location: tuple[str | int, ...] = error["loc"]
+    node = _node_at(location, document)
+    known = _known_fields(location, list_name)
+    if location[:1] == ("nodes",):
+        location = list_name, *location[1:]
     pointer = pointer_of(location)
     where = pointer_of(location[:-1]) or "the top of the plan"
     field = str(location[-1]) if location else "the plan"
-    node = _node_at(location, document)
     hint = None
     match error["type"]:
         case "missing":
             code, message = "missing-field", f"missing field {field!r} at {where}"
         case "extra_forbidden":
             code, message = "unknown-field", f"unknown field {field!r} at {where}"
-            hint = f"fields known there: {', '.join(_known_fields(location))}"
+            hint = f"fields known there: {', '.join(known)}"
         case _:
             code, message = "invalid-field", describe_error(pointer, error)
     return Diagnostic(code, "error", message, pointer, node=node, hint=hint)
 
 
-def _known_fields(location: Sequence[str | int]) -> list[str]:
-    model = _ENTRIES.get(str(location[0]), ReplyPlan)
-    if len(location) == 1:
-        model = ReplyPlan
-    return [f.alias or name for name, f in model.model_fields.items() if name not in ("ui",)]
+def _known_fields(location: Sequence[str | int], list_name: str) -> list[str]:
+    match location:
+        case ("nodes", int(), "from", *_, _):
+            return _field_names(ReplySource)
+        case ("nodes" | "edges" as name, int(), *_):
+            return [field for field in _field_names(_ENTRIES[name]) if field != "ui"]
+        case _:
+            names = {"nodes": list_name}
+            return [names.get(name, name) for name in _field_names(ReplyPlan)]
+
+
+def _field_names(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _node_at(location: Sequence[str | int], document: Mapping[str, Json]) -> str | None:

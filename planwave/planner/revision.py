@@ -270,61 +270,70 @@ class _Reviser:
         ]
 
     def _apply(self, written: _Written, pointer: str) -> None:
-        operation = self._operation(written, pointer)
-        if operation is None:
-            return
-        try:
-            self._content = apply_operations(self._content, [operation], self._context.catalogue)
-        except InvalidOperation as error:
-            self._findings += [
-                replace(each, pointer=pointer + each.pointer.removeprefix("/operations/0"))
-                for each in cast("Sequence[Diagnostic]", error.diagnostics)
-            ]
-        else:
-            self._operations.append(operation)
-            if isinstance(operation, Rename):
-                self._renaming.follow(operation)
+        for operation in self._operations_of(written, pointer):
+            try:
+                self._content = apply_operations(
+                    self._content, [operation], self._context.catalogue
+                )
+            except InvalidOperation as error:
+                self._findings += [
+                    replace(each, pointer=pointer + each.pointer.removeprefix("/operations/0"))
+                    for each in cast("Sequence[Diagnostic]", error.diagnostics)
+                ]
+            else:
+                self._operations.append(operation)
+                if isinstance(operation, Rename):
+                    self._renaming.follow(operation)
 
-    def _operation(self, written: _Written, pointer: str) -> Operation | None:
+    def _operations_of(self, written: _Written, pointer: str) -> Sequence[Operation]:
         match written:
             case _AddNode(node=node):
-                document = self._drafted(ReplyPlan(nodes=[node], edges=[]), "nodes", pointer)
-                return None if document is None else AddNode(document)
+                document = self._drafted(ReplyPlan(nodes=[node], edges=[]), pointer)
+                edges = map(AddEdge, document["edges"])
+                return [*map(AddNode, document["nodes"]), *edges]
             case _UpdateNode(id=node_id, set=fields):
                 return self._update(node_id, fields, pointer)
             case _RemoveNode(id=node_id):
-                return RemoveNode(node_id)
+                return [RemoveNode(node_id)]
             case _AddEdge(edge=edge):
-                document = self._drafted(ReplyPlan(nodes=[], edges=[edge]), "edges", pointer)
-                return None if document is None else AddEdge(document)
+                document = self._drafted(ReplyPlan(nodes=[], edges=[edge]), pointer)
+                return [*map(AddEdge, document["edges"])]
             case _RemoveEdge():
                 return self._remove_edge(written, pointer)
             case _Rename(id=node_id, to=new_id):
-                return Rename(node_id, new_id)
+                return [Rename(node_id, new_id)]
             case _SetTitle(title=title):
-                return SetTitle(title)
+                return [SetTitle(title)]
 
-    def _drafted(self, plan: ReplyPlan, kind: str, pointer: str) -> dict[str, Json] | None:
-        """Return the document of the one node or edge of a plan; None where it has errors."""
+    def _drafted(self, plan: ReplyPlan, pointer: str) -> dict[str, Any]:
+        """Return the document of the one node, with its edges, or of the one edge; without errors."""
         context = self._context
+        nodes = self._content.graph["nodes"]
+        present = {str(each.get("id")): str(each.get("type")) for each in nodes}
         draft = build_graph(
-            plan, context.catalogue, context.providers, context.defaults, context.node_types
+            plan,
+            context.catalogue,
+            context.providers,
+            context.defaults,
+            context.node_types,
+            present,
         )
         self._findings += [
             replace(each, pointer=pointer + each.pointer) for each in draft.diagnostics
         ]
-        return None if errors_in(draft.diagnostics) else draft.document[kind][0]
+        return {"nodes": [], "edges": []} if errors_in(draft.diagnostics) else draft.document
 
-    def _update(self, node_id: str, fields: _NodeFields, pointer: str) -> Operation | None:
+    def _update(self, node_id: str, fields: _NodeFields, pointer: str) -> Sequence[Operation]:
         """Return the change of a node: only of what the reply names, spelt as in a plan."""
         present = next((n for n in self._content.graph["nodes"] if n.get("id") == node_id), None)
         if present is None:
-            return UpdateNode(node_id, {})  # refused where it is applied
+            return [UpdateNode(node_id, {})]  # refused where it is applied
         given = fields.model_dump(exclude_none=True)
         node = ReplyNode.model_validate({"id": node_id, "type": present["type"], **given})
-        document = self._drafted(ReplyPlan(nodes=[node], edges=[]), "nodes", pointer)
-        if document is None:
-            return None
+        drafted = self._drafted(ReplyPlan(nodes=[node], edges=[]), pointer)["nodes"]
+        if not drafted:
+            return ()
+        (document,) = drafted
         changes = {name: document[name] for name in ("name", "type") if name in given}
         if "description" in given:
             task = given["description"]
@@ -335,18 +344,18 @@ class _Reviser:
             named |= document["data"].keys()
         if data := {name: document["data"].get(name) for name in named}:
             changes["data"] = data
-        return UpdateNode(node_id, changes)
+        return [UpdateNode(node_id, changes)]
 
-    def _remove_edge(self, written: _RemoveEdge, pointer: str) -> Operation | None:
+    def _remove_edge(self, written: _RemoveEdge, pointer: str) -> Sequence[Operation]:
         for edge in self._content.graph["edges"]:
             if (edge.get("source"), edge.get("target")) == (written.source, written.target) and (
                 written.source_handle in (None, edge.get("sourceHandle"))
                 and written.target_handle in (None, edge.get("targetHandle"))
             ):
-                return RemoveEdge(edge["id"])
+                return [RemoveEdge(edge["id"])]
         message = f"there is no edge {written.source!r} -> {written.target!r}"
         self._findings.append(Diagnostic("unknown-edge", "error", message, pointer))
-        return None
+        return ()
 
 
 class _Renaming:

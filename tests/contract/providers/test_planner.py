@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,8 +17,15 @@ from planwave.planner.progress import PlanProgress
 from planwave.providers.client import ModelClient
 from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Limits, ProviderSettings, Settings
-from tests.support.llm.fake_llm_server import ErrorReply, FakeLLMServer, TextReply
-from tests.support.llm.planner_replies import DIAMOND_REPLY, planner_reply, reply_edge, reply_node
+from tests.support.llm.fake_llm_server import ErrorReply, FakeLLMServer, TextReply, schema_of
+from tests.support.llm.planner_replies import (
+    DIAMOND_REPLY,
+    planner_reply,
+    reply_edge,
+    reply_node,
+    reply_step,
+    step_reply,
+)
 
 CYCLE = planner_reply(
     reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b"), reply_edge("b", "a")]
@@ -67,6 +75,26 @@ async def test_faulty_plan_is_repaired_with_every_provider(provider: str) -> Non
     assert kinds.count("repair") == 1
     last = kinds[kinds.index("repair") + 1 :]
     assert last == ["title", *["node"] * 4, *["edge"] * 4]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_steps_are_asked_for_and_reported_with_their_edges(provider: str) -> None:
+    ghost = step_reply(reply_step("a"), reply_step("b", "gost"))
+    steps = step_reply(reply_step("a"), reply_step("b", "a"), reply_step("c", "a", "b"))
+    heard: list[PlanProgress] = []
+    async with (
+        FakeLLMServer(TextReply(ghost), TextReply(steps, chunks=40)) as llm,
+        planning(llm) as planner,
+    ):
+        plan = await planner.create_plan("Do it", provider=provider, on_progress=heard.append)
+        first, second = llm.requests
+    assert '"depends_on"' in json.dumps(schema_of(first.body))
+    assert "/steps/1/depends_on/0" in str(second.body)
+    ends = [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [(e.source, e.target) for e in plan.graph.edges] == ends
+    kinds = [p.kind for p in heard if p.kind != "delta"]
+    last = kinds[kinds.index("repair") + 1 :]
+    assert last == ["title", "node", "node", "edge", "node", "edge", "edge"]
 
 
 async def test_unrepairable_model_is_asked_three_times() -> None:

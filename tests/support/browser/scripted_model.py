@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.support.llm.fake_llm_server import ReplyStep, TextReply, prompt_of, schema_of
-from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
+from tests.support.llm.planner_replies import reply_step, step_reply
 
-DEFAULT_PLAN = planner_reply(
-    reply_node("first"),
-    reply_node("second"),
-    reply_node("last"),
-    edges=[reply_edge("first", "last"), reply_edge("second", "last")],
+DEFAULT_PLAN = step_reply(
+    reply_step("first"),
+    reply_step("second"),
+    reply_step("last", "first", "second"),
     title="Two steps and a last one",
 )
 

@@ -10,19 +10,30 @@ from planwave.planner.small_models import positional_schema
 
 
 def reply_node(node_id: str, **more: Any) -> dict[str, Any]:
-    """Give a step in the reply shape."""
+    """Give a step without what it depends on."""
     return {"id": node_id, "name": node_id.title(), "description": f"Do {node_id}.", **more}
 
 
+def reply_step(node_id: str, *depends_on: str, **more: Any) -> dict[str, Any]:
+    """Give a step that depends on others, in the reply shape that is asked for."""
+    described = reply_node(node_id, **more)
+    return {"id": node_id, "name": described.pop("name"), "depends_on": [*depends_on], **described}
+
+
+def step_reply(*steps: Any, title: str = "A plan", **more: Any) -> str:
+    """Give a reply of the shape that is asked for, as text."""
+    return json.dumps({"title": title, "steps": list(steps), **more})
+
+
 def reply_edge(source: str, target: str, **more: Any) -> dict[str, Any]:
-    """Give a flow edge in the reply shape."""
+    """Give a flow edge in the old reply shape."""
     return {"source": source, "target": target, "channel": "flow", **more}
 
 
 def planner_reply(
     *nodes: Any, edges: Sequence[Any] = (), title: str | None = "A plan", **more: Any
 ) -> str:
-    """Give a reply as text."""
+    """Give a reply of the old shape, with edges, as text."""
     document: dict[str, Any] = {"nodes": list(nodes), "edges": list(edges), **more}
     if title is not None:
         document = {"title": title, **document}

@@ -137,9 +137,9 @@ def test_the_schema_names_types_and_data_fields_in_plain_keywords() -> None:
         "maxLength",
     ):
         assert keyword not in text
-    assert schema["required"] == ["title", "nodes", "edges"]
-    node = schema["properties"]["nodes"]["items"]
-    assert node["required"] == ["id", "name", "description", "type"]
+    assert schema["required"] == ["title", "steps"]
+    node = schema["properties"]["steps"]["items"]
+    assert node["required"] == ["id", "name", "depends_on", "description", "type"]
     assert node["properties"]["type"]["enum"][0] == "agent"
     data = node["properties"]["data"]
     assert data["additionalProperties"] is False
@@ -151,7 +151,7 @@ def test_the_schema_names_types_and_data_fields_in_plain_keywords() -> None:
 def test_the_schema_copes_with_open_recursive_and_clashing_fields() -> None:
     registry = Registry([*(t for t in LIBRARY if t.node_type in ("agent", "text")), Odd])
     schema = plan_schema(registry, plannable_types(registry))
-    data = schema["properties"]["nodes"]["items"]["properties"]["data"]["properties"]
+    data = schema["properties"]["steps"]["items"]["properties"]["data"]["properties"]
     assert data["free"] == {"type": "object"}
     assert data["tree"]["properties"]["left"] == {"type": "string"}
     assert data["either"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
@@ -171,9 +171,7 @@ class Writes:
 def test_a_type_card_has_graph_fields_expression_fields_and_effect() -> None:
     registry = Registry([*LIBRARY, Writes])
     loop, repeat, writes = type_cards(registry, ["loop", "while", "writes"])
-    assert "body (a graph: nodes and edges as in the plan; in it: {{ item }}, {{ index }})" in (
-        loop.fields
-    )
+    assert "body (a graph: steps as in the plan; in it: {{ item }}, {{ index }})" in (loop.fields)
     assert "condition (expression over value, index)" in repeat.fields
     assert not any(field.startswith("flow") for field in loop.fields), "no plan knows any"
     assert (loop.effect, writes.effect) == ("none", "write")
@@ -206,9 +204,9 @@ def test_plans_use_only_allowed_types_and_side_effects() -> None:
 
 def test_the_schema_of_a_nested_graph_is_that_of_the_plan_without_nesting() -> None:
     schema = plan_schema(library_registry(), ["agent", "loop", "text"])
-    data = schema["properties"]["nodes"]["items"]["properties"]["data"]["properties"]
-    assert set(data["body"]["properties"]) == {"nodes", "edges"}
-    inside = data["body"]["properties"]["nodes"]["items"]["properties"]
+    data = schema["properties"]["steps"]["items"]["properties"]["data"]["properties"]
+    assert set(data["body"]["properties"]) == {"steps"}
+    inside = data["body"]["properties"]["steps"]["items"]["properties"]
     assert inside["type"]["enum"] == ["agent", "loop", "text"]
     assert "text" in inside["data"]["properties"]
     assert "body" not in inside["data"]["properties"]

@@ -393,7 +393,7 @@ def test_the_prompt_and_the_schema_offer_what_a_plan_may_set() -> None:
         assert facts is not None
         offered = {*offered_fields(facts)}
         (card,) = type_cards(REGISTRY, [name], rules)
-        nodes = plan_schema(REGISTRY, [name], rules)["properties"]["nodes"]["items"]["properties"]
+        nodes = plan_schema(REGISTRY, [name], rules)["properties"]["steps"]["items"]["properties"]
         in_schema = {*nodes.get("data", {"properties": {}})["properties"]}
         outside = {"provider", "model"}  # beside data in a reply
         assert {text.partition(" ")[0] for text in card.fields} == offered - outside, name

@@ -410,7 +410,7 @@ async def test_a_plan_may_be_restricted_to_types_and_a_number_of_nodes() -> None
     assert "- llm: " not in str(request.system)
     assert "never more than 2" in str(request.system)
     schema = request.schema or {}
-    types = schema["properties"]["nodes"]["items"]["properties"]["type"]["enum"]
+    types = schema["properties"]["steps"]["items"]["properties"]["type"]["enum"]
     assert types == ["agent", "text"]
     assert "this plan may have 2 nodes, it has 4" in again.prompt
 

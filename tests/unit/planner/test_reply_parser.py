@@ -132,7 +132,7 @@ def test_errors_of_every_stage_after_json_are_reported_together() -> None:
         reply_node("a", data={"api_key": "sk-live-123", "temperature": 9}),
         reply_node("b", type="agnet"),
         reply_node("c", provider="off", data={"provider": "own"}),
-        reply_node("d", depends_on=["c"]),
+        reply_node("d", after=["c"]),
         edges=[reply_edge("a", "b"), reply_edge("b", "a"), {"source": "c", "target": "d"}],
     )
     assert codes(text) == [
@@ -317,7 +317,7 @@ def test_every_example_of_the_prompt_is_a_valid_plan(text: str) -> None:
 
 
 def test_the_examples_contain_a_choice_a_loop_and_an_approval() -> None:
-    types = {each["type"] for text in examples() for each in json.loads(text)["nodes"]}
+    types = {each["type"] for text in examples() for each in json.loads(text)["steps"]}
     assert {"agent", "if", "loop", "approval"} <= types
 
 

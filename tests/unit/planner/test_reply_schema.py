@@ -69,12 +69,12 @@ def test_a_difference_is_reported_with_its_pointer(
 
 def test_all_differences_are_reported_together_with_their_node() -> None:
     value = {
-        "nodes": [{"id": "a", "depends_on": ["b"]}, {"id": "b", "description": 3}, {"name": "c"}],
+        "nodes": [{"id": "a", "after": ["b"]}, {"id": "b", "description": 3}, {"name": "c"}],
         "edges": [{"from": "a", "to": "b"}],
     }
     _, findings = parse_reply(value)
     assert [(f.code, f.pointer, f.node) for f in findings] == [
-        ("unknown-field", "/nodes/0/depends_on", "a"),
+        ("unknown-field", "/nodes/0/after", "a"),
         ("invalid-field", "/nodes/1/description", "b"),
         ("missing-field", "/nodes/2/id", None),
         ("missing-field", "/edges/0/source", None),

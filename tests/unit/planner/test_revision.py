@@ -96,6 +96,21 @@ async def test_an_update_changes_only_what_it_names() -> None:
     assert changed == PLAN.by_id["note"]._replace(description="Write two notes.")
 
 
+async def test_a_new_step_may_say_what_it_depends_on() -> None:
+    chosen = Node("clever", "model", "Clever", "", {"provider": "openai", "model": "gpt-x"})
+    graph = make_graph(text_node("facts", "Water boils."), chosen)
+    reply = changes(node("costs", depends_on=["facts", "clever"]))
+    reading = (await revised(reply, graph=graph))[0].reading
+    assert [each.op for each in reading.operations] == ["add_node", "add_edge", "add_edge"]
+    assert reading.graph is not None
+    assert [(e.source, e.target_handle, e.channel) for e in reading.graph.edges] == [
+        ("facts", "input", "flow"), ("clever", "model", "link"),
+    ]  # fmt: skip
+    with pytest.raises(PlanInvalid) as refused:
+        await revised(*[changes(node("costs", depends_on=["nobody"]))] * 3)
+    assert [each.code for each in refused.value.diagnostics] == ["dangling-edge"]
+
+
 FAULTY = [
     ("no JSON at all", "invalid-json"),
     (changes({"op": "remove_node", "id": "nobody"}), "unknown-node"),

@@ -56,15 +56,14 @@ def test_the_examples_in_the_system_prompt_are_acyclic_and_show_one_step_and_par
     None
 ):
     examples = [json.loads(line) for line in re.findall(r'^\{"title".*\}$', system_prompt(), re.M)]
-    assert [len(plan["nodes"]) for plan in examples] == [1, 4, 5, 3, 4], "the last is a choice"
+    assert [len(plan["steps"]) for plan in examples] == [1, 4, 5, 3, 4], "the last is a choice"
     for plan in examples[:4]:
-        order = [node["id"] for node in plan["nodes"]]
+        order = [step["id"] for step in plan["steps"]]
         assert len(set(order)) == len(order)
-        for edge in plan["edges"]:
-            assert order.index(edge["source"]) < order.index(edge["target"])
-            assert edge["channel"] == "flow"
-        targets = [edge["target"] for edge in plan["edges"]]
-        assert not targets or max(targets.count(t) for t in targets) >= 2, "steps side by side"
+        for number, step in enumerate(plan["steps"]):
+            assert set(step["depends_on"]) <= {*order[:number]}
+        widths = [len(step["depends_on"]) for step in plan["steps"]]
+        assert len(order) == 1 or max(widths) >= 2, "steps side by side"
 
 
 @pytest.mark.parametrize("text", ["{{ 7 * 7 }}", "{% raw %}", "<b>&amp;</b>", "{# x #}", "naïve ✓"])

@@ -25,6 +25,7 @@ from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.forbidden_fields import redact_forbidden
 from planwave.planner.graph_builder import ModelDefaults, build_graph
 from planwave.planner.plan_check import PlanCheck
+from planwave.planner.repeated_join import repeated_join
 from planwave.planner.reply_schema import ReplyPlan, parse_reply, refusal
 from planwave.providers.protocols import Providers
 from planwave.providers.reply_text import fenced_blocks, json_text, split_reasoning
@@ -329,6 +330,12 @@ def _build_and_check(
     )
     findings = [*reply_findings, *draft.diagnostics, *_too_many_nodes(draft.nodes, context)]
     graph, graph_findings = read_and_check(draft.document, context.catalogue, context.limits)
+    if graph is not None and not errors_in([*findings, *graph_findings]):
+        repeated = repeated_join(graph)
+        if repeated is not None:
+            document = repeated.without_step(draft.document)
+            draft = draft._replace(document=document, fixes=[*draft.fixes, repeated.fix])
+            graph, graph_findings = read_and_check(document, context.catalogue, context.limits)
     fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in graph_findings if d.fix)]
     findings += () if graph is None else PlanCheck(context.catalogue, context.rules).findings(graph)
     findings = sorted_by_location([*findings, *(d for d in graph_findings if not d.fix)])

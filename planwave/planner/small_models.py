@@ -42,6 +42,27 @@ _MAX_GOAL_BYTES = 12_000
 """Every step reads the whole goal beside its inputs: about 2,500 tokens of English."""
 _MAX_ID_CHARS = 48
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_NO_OPTION = (
+    r"(?!(?:or|and|vs|versus|oder|und|two|three|four|five|six|several|some|different|which|what|any|"
+    r"all|for|to|in|on|with|by|of|then|choose|pick|select|recommend|say|decide|tell|explain|give|"
+    r"name)\b)"
+)
+_OPTION = (
+    r"(?:(?:an?|the|eine?|einen) )?"
+    rf"{_NO_OPTION}[^\W_][\w.+#/'-]{{0,40}}(?: {_NO_OPTION}[^\W_][\w.+#/'-]{{0,40}}){{0,2}}"
+)
+_MORE = rf"(?:, {_OPTION})"
+_LAST = rf",? (?:or|oder) {_OPTION}"
+_NAMED_OPTIONS = re.compile(
+    rf"\b{_OPTION}{_MORE}{{1,8}}{_LAST}"
+    rf"|\b{_OPTION} (?:vs\.?|versus) {_OPTION}"
+    rf"|(?:\b(?:between|among|from|of|compare|zwischen|aus)|:) {_OPTION}{_MORE}{{0,8}}"
+    rf"(?:{_LAST}|,? (?:and|und) {_OPTION})"
+    r"|(?:\b(?:choose|pick|select|recommend|take|better|best|use|either|wähle)\b[,:]?|,) "
+    rf"{_OPTION}{_LAST}",
+    re.IGNORECASE,
+)
+"""Goals that name what to choose from, as "Rust, Go or Zig"."""
 _REFERENCE = re.compile(r"\bn([1-4])\b")
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
@@ -95,14 +116,21 @@ def small_request(
 
 
 def closest_example(goal: str) -> Example:
-    """Return the example that shares most words with the goal; earlier words weigh more."""
+    """Return the example that shares most words with the goal; earlier words weigh more.
+
+    Where options are to be found first, a goal that names them takes the comparison: otherwise small
+    models name others, and lose the user's.
+    """
     words = _WORD.findall(goal.lower())
     weights = {word: 1.0 / (2 + place) for place, word in reversed(list(enumerate(words)))}
 
     def overlap(example: Example) -> float:
         return sum(weight for word, weight in weights.items() if word in example.words)
 
-    return max(_examples(), key=overlap)
+    closest = max(_examples(), key=overlap)
+    if closest.kind == "choose" and _NAMED_OPTIONS.search(goal):
+        return next(example for example in _examples() if example.kind == "compare")
+    return closest
 
 
 def positional_schema(

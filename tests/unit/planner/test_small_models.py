@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -205,6 +206,49 @@ def test_the_prompt_has_the_example_closest_to_the_goal(goal: str, kind: str) ->
     assert request.prompt.rstrip().endswith(f"Goal: {goal}\nPlan:")
     assert request.schema == positional_schema(required=tuple(closest_example(goal).plan))
     assert request.temperature == 0.0
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "Pick one of Rust, Go or Zig for a command line tool",
+        "Choose between Postgres and SQLite for a small app",
+        "Which is best for a family car: petrol, diesel or electric?",
+        "Pick Rust or Go for a parser",
+        "Recommend a sport for me: swimming, running or yoga",
+        "Which of Notion, Obsidian or Evernote should a student pick?",
+        "Choose React vs Vue for a dashboard",
+        "Which pet is best for a child, a dog or a cat?",
+        "Pick the best of Kyoto, Osaka and Tokyo for a week",
+    ],
+)
+def test_a_goal_that_names_its_options_is_a_comparison_of_them(goal: str) -> None:
+    assert closest_example(goal).kind == "compare"
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "Choose the best way to learn Spanish",
+        "Pick three cheap and healthy dinners",
+        "Choose a laptop that is light, cheap and fast",
+        "Pick a good book for a long train ride",
+        "Compare three ways and recommend one",
+        "Pick the best of three ideas and explain it",
+        "Select several options for a hobby and recommend the best",
+        "Pick a name for a cat and say why",
+    ],
+)
+def test_a_goal_without_options_has_them_found_first(goal: str) -> None:
+    assert closest_example(goal).kind == "choose"
+
+
+@pytest.mark.parametrize("text", ["a, ", "a.", "a", "a b ", "choose a or ", ": a, "])
+def test_options_are_looked_for_in_a_goal_of_any_size_at_once(text: str) -> None:
+    goal = f"choose {text * 12_000}"[:12_000]
+    began = time.process_time()
+    closest_example(goal)
+    assert time.process_time() - began < 1.5
 
 
 def test_goals_of_one_kind_share_the_beginning_of_the_prompt() -> None:

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from planwave.nodes.registry import Registry
     from planwave.planner.planner import Planner
     from planwave.service.library.graphs import BuiltGraph
-    from planwave.service.library.results import Failure, RunResult
+    from planwave.service.library.results import Failure, Missing, RunResult
     from planwave.service.library.runs import Run
     from planwave.service.library.sources import StoredExecution
     from planwave.storage.postgres.store import PostgresStore
@@ -130,7 +130,7 @@ _MODULES = {
     "planwave.nodes.registry": ("Registry",),
     "planwave.planner.planner": ("Planner",),
     "planwave.service.library.graphs": ("BuiltGraph",),
-    "planwave.service.library.results": ("Failure", "RunResult"),
+    "planwave.service.library.results": ("Failure", "Missing", "RunResult"),
     "planwave.service.library.runs": ("Run",),
     "planwave.service.library.sources": ("StoredExecution",),
     "planwave.storage.postgres.store": ("PostgresStore",),
@@ -162,6 +162,7 @@ __all__ = [
     "Inputs",
     "LinkType",
     "MemoryStore",
+    "Missing",
     "Node",
     "NodeData",
     "NodeError",

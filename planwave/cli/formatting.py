@@ -45,6 +45,7 @@ STATUS_STYLES: Final[dict[str, StatusStyle]] = {
     "given": StatusStyle("✓", "+", "green"),
     "changed": StatusStyle("✓", "+", "green"),
     "failed": StatusStyle("✗", "x", "red"),
+    "partial": StatusStyle("◐", "%", "red"),
     "skipped": StatusStyle("→", "-", "dim"),
     "blocked": StatusStyle("⊘", "!", "red"),
     "cancelled": StatusStyle("■", "#", "yellow"),
@@ -54,6 +55,8 @@ STATUS_STYLES: Final[dict[str, StatusStyle]] = {
 }
 INTERRUPTED: Final = "interrupted"
 """The status to show of an execution that nobody runs, though its stored status says so."""
+PARTIAL: Final = "partial"
+"""The status to show of an execution that failed and delivered results all the same."""
 DID_NOT_RUN: Final = ("reused", "given", "changed")
 """What is shown as the status of a completed node that got its result without a run."""
 _UNKNOWN_STYLE: Final = StatusStyle("?", "?", "dim")

@@ -26,7 +26,7 @@ from typing import (
 
 from typing_extensions import TypedDict, get_type_hints
 
-from planwave.errors import ErrorDocument
+from planwave.errors import BlockedCause, ErrorDocument
 from planwave.expressions.json_text import to_text
 from planwave.graph.model import Json
 from planwave.principals import PrincipalDocument
@@ -113,13 +113,6 @@ class Event(NamedTuple, Generic[TypeT, DataT]):
 
 OPERATOR_ONLY: Final = "operator only"
 """``Annotated[…, OPERATOR_ONLY]``: a field that only the operator sees; see ``public_event``."""
-
-
-class BlockedCause(TypedDict):
-    """The failed node that a node was blocked by, and its error."""
-
-    node: str | None
-    error: ErrorDocument
 
 
 class NoData(TypedDict):

@@ -55,6 +55,11 @@ class LastNodes(NamedTuple):
     sinks: tuple[str, ...]
     starts: tuple[str, ...] = ()
 
+    @property
+    def deliverers(self) -> tuple[str, ...]:
+        """Those that the run is made for: its other last nodes only declare inputs."""
+        return tuple(dict.fromkeys((*self.sinks, *self.ends)))
+
     @classmethod
     def of(cls, graph: Graph) -> Self:
         """Find the last nodes of a graph."""

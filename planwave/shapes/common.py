@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 from annotated_types import Predicate
 from typing_extensions import TypedDict
 
+from planwave.errors import BlockedCause
+
 NodeStatus = Literal[
     "pending", "running", "retrying", "waiting", "completed", "failed",
     "skipped", "blocked", "cancelled", "linked", "not_reached",
@@ -128,3 +130,28 @@ class ParentDocument(TypedDict):
     retry: NotRequired[bool]
     rerun: NotRequired[list[str]]
     given: NotRequired[dict[str, dict[str, Any]]]
+
+
+Outcome = Literal["partial"]
+"""What the status of an execution leaves open: it failed, and delivered results all the same."""
+
+
+class MissingResult(TypedDict):
+    """A last node that should have delivered a result and did not."""
+
+    path: str
+    name: str
+    status: NodeStatus
+    """`failed`, `blocked` by the failure of another node, `cancelled`, or `pending` where the execution ended before."""
+    cause: BlockedCause
+    """The failure where it began: the node itself, the one that blocked it, or a node inside of these; its `node` is
+    null where something else ended the execution."""
+
+
+class OutcomeResponse(TypedDict):
+    """What an execution that failed delivered all the same, and what it did not."""
+
+    outcome: Outcome | None
+    """`partial`: it failed, and some of its last nodes delivered something; see `missing`. Null otherwise."""
+    missing: list[MissingResult]
+    """Of a partial outcome: the last nodes without a result, and why. Empty otherwise."""

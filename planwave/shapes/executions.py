@@ -13,6 +13,8 @@ from planwave.shapes.common import (
     JsonSchema,
     NodeStatus,
     OptionsDocument,
+    Outcome,
+    OutcomeResponse,
     ParentDocument,
 )
 
@@ -97,6 +99,8 @@ class ExecutionSummary(LabelsResponse):
     title: str
     user_prompt: str
     status: ExecutionStatus
+    outcome: Outcome | None
+    """`partial`: it failed, and delivered results all the same. Null otherwise."""
     interrupted: NotRequired[bool]
     """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
     waits_for: NotRequired[WaitsForResponse]
@@ -233,7 +237,7 @@ class PendingRequestsResponse(TypedDict):
     """For the next page; null on the last one."""
 
 
-class ExecutionResponse(LabelsResponse):
+class ExecutionResponse(LabelsResponse, OutcomeResponse):
     """The state of an execution."""
 
     execution_id: str
@@ -313,7 +317,7 @@ class RunResultResponse(TypedDict):
     """The value of the only node; several give an object by node id, none gives null."""
 
 
-class ResultResponse(TypedDict):
+class ResultResponse(OutcomeResponse):
     """The result of an execution, so far or at its end."""
 
     execution_id: str
@@ -437,7 +441,7 @@ class DocumentNode(TypedDict):
     usage: UsageResponse
 
 
-class DocumentResponse(TypedDict):
+class DocumentResponse(OutcomeResponse):
     """The whole execution as one document; the same as `{execution_id}.json` in the storage."""
 
     schema_version: int

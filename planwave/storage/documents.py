@@ -13,6 +13,7 @@ import orjson
 from planwave.errors import InputError
 from planwave.events import Event, ExecutionState, NodeState, execution_logs, fold
 from planwave.events.node_inputs import NodeInputs
+from planwave.events.outcome import outcome_of
 from planwave.events.timeline import TimelineEntry, answers, reentries, timelines
 from planwave.events.types import error_message
 from planwave.graph.result import result_text
@@ -55,7 +56,7 @@ def build_document(
     """Return the document of an execution; ``state`` is that after its events, where it is known.
 
     ``result`` has the value of the execution and the ids of the nodes that it comes from; see
-    ``planwave.graph.result``. ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a node
+    ``planwave.graph.result``. ``outcome`` and ``missing`` say what an execution that failed delivered all the same. ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a node
     is text or null; ``node_results`` has those that are not null. ``inputs`` are ``{handle: {"type",
     "value"}}`` from flow edges; ``dependencies`` are the paths of their sources.
     ``reused`` is ``{"execution_id", "path", "failed_inside"}`` of the node whose result was taken in
@@ -126,6 +127,7 @@ def _members(
         "title": state.title or record.title,
         "timestamp": record.created_at,
         "status": state.status,
+        **outcome_of(state),
         "started_at": state.started_at,
         "completed_at": state.completed_at,
         "last_seq": state.last_seq,

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from planwave.events import Event, ExecutionState
+from planwave.events.outcome import outcome_of
 from planwave.events.types import UsageData, typed_event
 from planwave.events.usage import NO_USAGE, UsageLedger, UsageTotal
 from planwave.storage.event_codec import search_key, storable_text
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.search_signatures import signature_of
+
+if TYPE_CHECKING:
+    from planwave.shapes.common import Outcome
 
 SEARCHED_CHARS: Final = 6_000
 """The most characters of an execution that are searched beside its title and goal."""
@@ -56,6 +60,7 @@ class ExecutionFacts(NamedTuple):
         text: What is searched beside title and goal: the words of its result, its steps and their tasks, folded.
         signature: That of text, title, goal and id; see ``search_signatures``.
         spend: What it used, by day and model.
+        outcome: What its status leaves open; see ``planwave.events.outcome``.
     """
 
     tokens: int
@@ -64,6 +69,7 @@ class ExecutionFacts(NamedTuple):
     text: str
     signature: bytes
     spend: tuple[Spend, ...]
+    outcome: Outcome | None = None
 
 
 def facts_of(
@@ -78,6 +84,7 @@ def facts_of(
         text,
         signature_of(search_key(record.title, record.user_prompt), record.execution_id, text),
         tuple(_spend_of(events, state)) if state.usage.calls else (),
+        outcome_of(state)["outcome"],
     )
 
 

@@ -15,7 +15,7 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
 
 if TYPE_CHECKING:
-    from planwave.shapes.common import Author, ExecutionStatus, Publication
+    from planwave.shapes.common import Author, ExecutionStatus, Outcome, Publication
     from planwave.shapes.plans import ApprovalResponse
 
 Projected = TypeVar("Projected")
@@ -173,7 +173,7 @@ class ExecutionRecord:
     created it; None where an older planwave did. ``parent_id`` is the execution that it is a fork of. ``needs`` is the
     capability without which no process can drive it; see ``service/executions/capabilities.py``.
     ``tokens``, ``cost_usd`` (the known part) and ``duration_s`` (from start to end) are those of its last pause or
-    its end; None before.
+    its end; None before. ``outcome`` is what its status leaves open; see ``planwave.events.outcome``.
     """
 
     execution_id: str
@@ -196,6 +196,7 @@ class ExecutionRecord:
     tokens: int | None = None
     cost_usd: float | None = None
     duration_s: float | None = None
+    outcome: Outcome | None = None
     labels: ExecutionLabels = NO_LABELS
 
     @property

@@ -48,6 +48,7 @@ from planwave.api.schemas.requests import Documented, GoalModel, RequestModel, R
 from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, execution_logs, fold
 from planwave.events.logs.typed_log import execution_log_entries
+from planwave.events.outcome import outcome_of
 from planwave.events.usage import UsageTotal
 from planwave.executor.options import RunOptions
 from planwave.service.executions.execution_service import Executable, PlanRef
@@ -381,6 +382,7 @@ def _state_json(
         "title": state.title,
         "user_prompt": state.goal,
         "status": state.status,
+        **outcome_of(state),
         "node_states": {path: node.status for path, node in state.nodes.items()},
         "logs": execution_logs(events),
         "wave": state.waves,

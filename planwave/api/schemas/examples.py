@@ -253,11 +253,13 @@ PENDING_REQUESTS: Final[_Json] = {
     "next_cursor": None,
 }
 LABELS: Final[_Json] = {"name": "Water, first try", "tags": ["a"], "note": "", "starred": True}
+_OUTCOME: Final[_Json] = {"outcome": None, "missing": []}
 _LISTED: Final[_Json] = {**_ENDED_FIELDS, **LABELS, "planning": None}
 EXECUTIONS: Final[_Json] = {
     "executions": [
         {
             **_LISTED,
+            "outcome": None,
             "revision": 1,
             "flow": None,
             "created_by": {"kind": "operator"},
@@ -280,6 +282,7 @@ EXECUTIONS: Final[_Json] = {
 }
 EXECUTION: Final[_Json] = {
     **_LISTED,
+    **_OUTCOME,
     "plan_hash": HASH,
     "revision": 1,
     "flow": None,
@@ -311,6 +314,7 @@ EXECUTION: Final[_Json] = {
 }
 RESULT: Final[_Json] = {
     **_ENDED_FIELDS,
+    **_OUTCOME,
     "result": _RESULT,
     "node_results": _RESULTS,
     "execution_logs": _LOGS,
@@ -356,6 +360,7 @@ def _node(number: int, inputs: _Json, dependencies: list[str]) -> _Json:
 DOCUMENT: Final[_Json] = {
     "schema_version": 3,
     **_ENDED_FIELDS,
+    **_OUTCOME,
     "plan_hash": HASH,
     "revision": 1,
     "flow": None,

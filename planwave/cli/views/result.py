@@ -18,6 +18,7 @@ from planwave.cli.formatting import (
     DURATION_WIDTH,
     ID_WIDTH,
     INTERRUPTED,
+    PARTIAL,
     STATUS_WIDTH,
     asker_of,
     awaited,
@@ -69,6 +70,7 @@ def show_result(console: CommandConsole, document: Document, path: Path | None) 
         if len(results) > 1:
             console.line(Text(one_line(name), style="bold"))
         console.markdown(text)
+    show_missing(console, document)
     show_failures(console, document)
     console.line()
     console.text(summary(console, document))
@@ -84,6 +86,23 @@ def final_results(document: Document) -> list[tuple[str, str]]:
         for path in json_object(document.get("result")).get("nodes") or ()
         if (node := nodes.get(one_line(str(path)))) is not None
     ]
+
+
+def show_missing(console: CommandConsole, document: Document) -> None:
+    """Write each result that is missing of a partial outcome, with the step that failed."""
+    missing = [json_object(each) for each in document.get("missing") or ()]
+    if missing:
+        console.line()
+    names = {_path(node): str(node.get("name") or node["id"]) for node in nodes_of(document)}
+    for each in missing[:_FAILURES_SHOWN]:
+        status, origin = str(each.get("status")), json_object(each.get("cause")).get("node")
+        why = f"because {names.get(origin, origin)} failed" if origin else "it did not run"
+        why = "it failed" if origin == each.get("path") else why
+        line = f" has no result: {one_line(why)}"
+        head = f"{console.glyph(status)} {one_line(str(each.get('name')))}"
+        console.text(Text.assemble((head, status_style(status).style), line))
+    if (more := len(missing) - _FAILURES_SHOWN) > 0:
+        console.text(Text(f"  … and {more:,} more", style="dim"))
 
 
 def show_failures(console: CommandConsole, document: Document) -> None:
@@ -212,6 +231,9 @@ def _answer_line(answer: Mapping[str, Any]) -> Text:
 def summary(console: CommandConsole, document: Document) -> Text:
     """Return a line of totals: status, completed nodes without nested ones, time, tokens, cost."""
     status = INTERRUPTED if document.get("interrupted") else str(document.get("status"))
+    words = status_text(status)
+    if document.get("outcome") == PARTIAL:
+        status, words = PARTIAL, f"{words}, partial result"
     steps = [node for node in nodes_of(document) if not _is_nested(node)]
     # Linked nodes are made on demand and never run; those not reached are no part of this run.
     nodes = [node for node in steps if node.get("status") not in ("linked", "not_reached")]
@@ -230,7 +252,7 @@ def summary(console: CommandConsole, document: Document) -> Text:
     parts += _budget(json_object(document.get("budget")))
     dot = f" {console.symbol('·', '-')} "
     return Text.assemble(
-        (f"{console.glyph(status)} {status_text(status)}", f"bold {status_style(status).style}"),
+        (f"{console.glyph(status)} {words}", f"bold {status_style(status).style}"),
         f"{dot}{dot.join(parts)}",
     )
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events import ENDED_STATUS
+from planwave.events.outcome import missing_text
+from planwave.events.outcome import outcome_of as partial_outcome_of
 from planwave.events.request_text import field_of, is_timer, request_text
 from planwave.jsonio import dumps_exact
 
@@ -44,7 +46,10 @@ async def outcome_of(service: Service, execution_id: str) -> dict[str, Any]:
     """
     state = await service.executions.state(execution_id)
     outcome = status_of(state)
-    if state.status == "completed":
+    partial = partial_outcome_of(state)
+    if partial["outcome"] is not None:
+        outcome |= partial
+    if state.status == "completed" or partial["outcome"] is not None:
         outcome["result"] = state.result().value.value
     if state.status in ("completed", "failed") and (failures := _failures(state)):
         outcome["failures"] = failures
@@ -73,11 +78,21 @@ def status_of(state: ExecutionState) -> dict[str, Any]:
 
 
 def text_of(outcome: Mapping[str, Any]) -> str:
-    """Return an outcome as a model reads it best: the result alone, else a few lines."""
+    """Return an outcome as a model reads it best: the result of a completed execution alone, else a few lines.
+
+    A result that is not all there comes first, then what is missing of it.
+    """
+    lines: list[str] = []
     if "result" in outcome:
         value = outcome["result"]
-        return value if isinstance(value, str) else dumps_exact(value)
-    lines = [f"status: {outcome['status']}", f"execution_id: {outcome['execution_id']}"]
+        lines.append(value if isinstance(value, str) else dumps_exact(value))
+        if outcome["status"] == "completed":
+            return lines[0]
+    lines += [f"status: {outcome['status']}", f"execution_id: {outcome['execution_id']}"]
+    lines += [
+        f"missing: the result of {each['path']!r} ({missing_text(each)})"
+        for each in outcome.get("missing", ())
+    ]
     failures = outcome.get("failures", ())
     if (error := outcome.get("error")) is not None and not failures:
         lines.append(f"error: {_sentence(error)}")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from planwave.errors import GraphInvalid, InputError, NotFound, PlanwaveError
 from planwave.events import ExecutionState
+from planwave.events.outcome import outcome_of, without_causes
 from planwave.service.queries.caller_urls import failed_at_url_of_caller
 
 PREFIX: Final = "/v1/"
@@ -83,17 +84,51 @@ def failure_status(state: ExecutionState) -> int:
     return _INVALID if failed_at_url_of_caller(state) else HAS_RUN
 
 
+def with_outcome(
+    failure: Mapping[str, Any], state: ExecutionState, *, shows_causes: bool
+) -> Mapping[str, Any]:
+    """Return a failure with what the execution delivered all the same and what is missing, if it did.
+
+    Args:
+        failure: ``{"message", "code"}``.
+        state: That of the execution.
+        shows_causes: Whether the client may see which nodes failed, and how.
+    """
+    outcome = outcome_of(state)
+    missing = outcome["missing"]
+    if outcome["outcome"] is None:
+        return failure
+    outputs = state.result().values
+    message = f"{failure['message']}; delivered: {', '.join(outputs)}"
+    if missing:
+        message += f"; missing: {', '.join(each['path'] for each in missing)}"
+    return {
+        **failure,
+        "message": message,
+        "outcome": outcome["outcome"],
+        "outputs": outputs,
+        "missing": missing if shows_causes else without_causes(missing),
+    }
+
+
+def parts_of(failure: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a failure that ``with_outcome`` adds beside its message."""
+    return {name: failure[name] for name in ("outcome", "outputs", "missing") if name in failure}
+
+
 def failure_body(failure: Mapping[str, Any], status: int = HAS_RUN) -> dict[str, Any]:
     """Return ``{"error": …}`` for an execution that failed or was cancelled.
 
     Args:
-        failure: ``{"message", "code"}``; the code may be None.
+        failure: ``{"message", "code"}``, the code may be None; and what ``with_outcome`` adds.
         status: The status of the response.
     """
     is_of_caller = status == _INVALID
     kind = "invalid_request_error" if is_of_caller else "server_error"
     param = "messages" if is_of_caller else None
-    return error_body(str(failure["message"]), kind, failure["code"] or _FAILED, param)
+    body = error_body(str(failure["message"]), kind, failure["code"] or _FAILED, param)
+    body["error"] |= parts_of(failure)
+    return body
 
 
 def _param(pointer: str) -> str | None:

@@ -13,6 +13,7 @@ from planwave.events.stream.parts import End, RequestedCall, Retraction, Text
 from planwave.events.usage import UsageTotal
 from planwave.interop.openai.answer import Answer, AnswerPart
 from planwave.interop.openai.chat_format import finish_reason
+from planwave.interop.openai.errors import parts_of
 from planwave.jsonio import dumps_trusted
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class ResponseObject:
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
-            "error": None if failure is None else {"code": _CODE, "message": failure["message"]},
+            "error": None if failure is None else _error(failure),
             "incomplete_details": _INCOMPLETE if status == "incomplete" else None,
             "instructions": self._instructions,
             "metadata": self._metadata,
@@ -238,6 +239,10 @@ class ResponseEvents:
 def text_part(text: str) -> dict[str, Any]:
     """Return a part of a message."""
     return {"type": "output_text", "text": text, "annotations": []}
+
+
+def _error(failure: Mapping[str, Any]) -> dict[str, Any]:
+    return {"code": _CODE, "message": failure["message"], **parts_of(failure)}
 
 
 def _usage(total: UsageTotal) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast, overload
 
 from planwave.errors import NESTED_FAILED, ExecutionFailed
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.node_state import OpenRequest
+from planwave.events.outcome import outcome_of
 from planwave.events.usage import UsageTotal
 from planwave.executor.driver.run_state import MAX_CAUSES
 from planwave.graph.builder import Endpoint, NodeRef
@@ -29,6 +30,29 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FAILURES_SHOWN: Final = 20
+
+
+class Missing(NamedTuple):
+    """A last node that should have delivered a result and did not.
+
+    Attributes:
+        path: Its id.
+        name: Its name.
+        status: ``failed``, ``blocked`` or ``cancelled``; ``pending`` if the run ended before it.
+        cause: The path of the node that failed: its own, of the node that blocked it, or of one inside of
+            these; None if something else ended the run.
+        code: The stable code of that failure.
+        message: That failure in one sentence.
+        hint: How to correct it, or None.
+    """
+
+    path: str
+    name: str
+    status: str
+    cause: str | None
+    code: str
+    message: str
+    hint: str | None
 
 
 class Failure(NamedTuple):
@@ -145,6 +169,27 @@ class RunResult:
             )
             for node in self._state.nodes.values()
             if node.status == "failed" and node.error is not None
+        )
+
+    @property
+    def outcome(self) -> Literal["partial"] | None:
+        """``partial`` if the run failed and delivered results all the same, else None; see ``missing``."""
+        return outcome_of(self._state)["outcome"]
+
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """The last nodes of a run with a partial outcome that have no result, each with the failure that is the reason."""
+        return tuple(
+            Missing(
+                each["path"],
+                each["name"],
+                each["status"],
+                each["cause"]["node"],
+                each["cause"]["error"]["code"],
+                each["cause"]["error"]["message"],
+                each["cause"]["error"].get("hint"),
+            )
+            for each in outcome_of(self._state)["missing"]
         )
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events import Event, ExecutionState, fold
+from planwave.events.outcome import outcome_of
 from planwave.events.request_text import request_text
 from planwave.jsonio import dumps_exact
 from planwave.storage.event_codec import WAITING_NOTICE
@@ -78,9 +79,13 @@ def _details(
                 "text": request_text(request.request),
             }
         }
+    outcome = outcome_of(state)
+    failed: dict[str, Any] = {}
     if state.status != "completed":
-        return {"error": state.error, "reason": state.reason}
+        failed = {"error": state.error, "reason": state.reason, **outcome}
+        if outcome["outcome"] is None:
+            return failed
     results = state.result().values
     if len(dumps_exact(results).encode(errors="replace")) > results_bytes:
-        return {"outputs": None, "outputs_left_out": True}
-    return {"outputs": results, "outputs_left_out": False}
+        return {**failed, "outputs": None, "outputs_left_out": True}
+    return {**failed, "outputs": results, "outputs_left_out": False}

@@ -37,6 +37,7 @@ _SET_SUMS: Final = (
         tokens=bindparam("sum_tokens"),
         cost_usd=bindparam("sum_cost"),
         duration_s=bindparam("seconds"),
+        outcome=bindparam("became"),
     )
 )
 
@@ -58,6 +59,7 @@ def save_facts(connection: Connection, facts: Mapping[str, ExecutionFacts]) -> N
                 "sum_tokens": each.tokens,
                 "sum_cost": each.cost_usd,
                 "seconds": each.duration_s,
+                "became": each.outcome,
             }
             for own, each in facts.items()
         ],

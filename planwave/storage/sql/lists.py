@@ -237,6 +237,7 @@ _EXECUTION: Final = (
     executions.c.tokens,
     executions.c.cost_usd,
     executions.c.duration_s,
+    executions.c.outcome,
     execution_labels.c.name,
     execution_labels.c.tags,
     execution_labels.c.note,
@@ -492,7 +493,7 @@ def approvals_text(approvals: Mapping[str, Approval]) -> str:
 
 def execution_from_row(row: Any) -> ExecutionRecord:
     """Return the execution of a row."""
-    *facts, tokens, cost_usd, duration_s, name, tags, note, starred = row
+    *facts, tokens, cost_usd, duration_s, outcome, name, tags, note, starred = row
     *fields, queued, revision, flow, created_by, parent_id, needs = facts
     return ExecutionRecord(
         *fields,
@@ -505,6 +506,7 @@ def execution_from_row(row: Any) -> ExecutionRecord:
         tokens=tokens,
         cost_usd=cost_usd,
         duration_s=duration_s,
+        outcome=outcome,
         labels=labels_from_row(name, tags, note, starred),
     )
 

@@ -28,7 +28,7 @@ from planwave.storage.sql.dialects import KEY, TEXT
 DELETED: Final = "deleted"
 """The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 
-SCHEMA_HASH: Final = "a12e560ee28370dc5269d234f560b1037c0d378c5fcfc70ec85bf660053148be"
+SCHEMA_HASH: Final = "a7bedac3e31d94cfd1477dce4cf761b5adb09050e6f714e78aa0972f8ee6e7c0"
 """The hash of the tables and indexes below, as ``hash_of`` gives it; a changed table needs a new one.
 
 Stated here, because to compute it takes some milliseconds of each start. Tables are created only where
@@ -297,13 +297,14 @@ executions = Table(
     Column("tokens", Integer),
     Column("cost_usd", Double),
     Column("duration_s", Double),
+    Column("outcome", TEXT),
     Index("executions_by_age", "created_at", "execution_id"),
     Index("executions_by_status", "status", "created_at", "execution_id"),
     Index("executions_by_plan", "plan_id", "created_at", "execution_id"),
 )
 """``last_seq`` is not here: it is the greatest ``last`` of ``batches``. ``created_by`` is a
 principal as JSON, ``parent_id`` the execution that one is a fork of, ``needs`` the capability without which no process
-can drive it. ``tokens``, ``cost_usd`` and ``duration_s`` are known from its first pause, or its end, on; see
+can drive it. ``tokens``, ``cost_usd``, ``duration_s`` and ``outcome`` are known from its first pause, or its end, on; see
 ``execution_facts``."""
 
 execution_texts = Table(

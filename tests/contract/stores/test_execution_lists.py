@@ -130,6 +130,32 @@ def _story_of(events: list[Event]) -> Any:
     return events, fold(events)
 
 
+async def test_a_partial_outcome_is_listed_with_what_failed_and_with_nothing_else(
+    store: Store,
+) -> None:
+    own, other = new_id(), await keep(store, 2)
+    record = ExecutionRecord(own, None, "Tea", "The goal", "starting", at(1))
+    nodes = [{"id": each, "type": "text", "data": {}} for each in "ab"]
+    error = {"code": "boom", "message": "it broke"}
+    outputs = {"output": {"type": "text", "value": "done"}}
+    kinds: list[tuple[str, str | None, dict[str, Any]]] = [
+        ("execution.created", None, {"graph": {"nodes": nodes, "edges": []}}),
+        ("node.completed", "a", {"outputs": outputs}),
+        ("node.failed", "b", {"error": error}),
+        ("execution.failed", None, {"error": error, "failures": ["b"]}),
+    ]
+    events = [
+        Event(own, seq, at(1), kind, path, path and 1, data)
+        for seq, (kind, path, data) in enumerate(kinds, 1)
+    ]
+    await store.create_execution(record, events)
+    facts = facts_of(events, fold(events), record)
+    assert await store.set_document_seqs({own: len(events)}, {own: facts}) == []
+    assert {each.execution_id: each.outcome for each in await store.executions()} == {
+        own: "partial", other: None
+    }  # fmt: skip
+
+
 async def test_labels_are_changed_field_by_field_found_and_deleted(store: Store) -> None:
     own, other = await keep(store, 1, LONG), await keep(store, 2, LONG)
     await store.label_execution(own, {"name": "Täglich", "tags": ("trip", "to do")})

@@ -140,3 +140,36 @@ def test_retry_names_its_parent() -> None:
         again[0] == f"execution {invoke_json('show', 'last')['execution_id']}, a retry of {first}"
     )
     assert f"Retry of  {first}" in invoke("show", "last").stdout
+
+
+def test_a_partial_outcome_is_shown_with_its_results_first() -> None:
+    Path("half.json").write_text(json.dumps(HALF))
+    ran = invoke("exec", "half.json")
+    shown = invoke("show", "last")
+    assert (ran.exit_code, shown.exit_code) == (1, 0)
+    for output in (ran.stdout, shown.stdout):
+        there, missing, failed, end = map(
+            output.index,
+            (
+                "Lisbon is on the sea.",
+                "Report has no result: because Prices failed",
+                "Prices: data.text",
+                "failed, partial result",
+            ),
+        )
+        assert there < missing < failed < end
+    assert "partial" in invoke("ls", "--status", "failed").stdout
+    [listed] = invoke_json("ls")["executions"]
+    assert (listed["status"], listed["outcome"]) == ("failed", "partial")
+    document = invoke_json("show", "last")
+    assert [each["path"] for each in document["missing"]] == ["report"]
+
+
+HALF: dict[str, Any] = {
+    "nodes": [
+        {"id": "summary", "type": "text", "data": {"text": "Lisbon is on the sea."}},
+        {"id": "prices", "type": "text", "name": "Prices", "data": {"text": "{{ 1 / 0 }}"}},
+        {"id": "report", "type": "text", "name": "Report", "data": {"text": "{{ input }}"}},
+    ],
+    "edges": [{"source": "prices", "target": "report", "data": {"channel": "flow"}}],
+}

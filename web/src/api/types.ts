@@ -1463,6 +1463,16 @@ export type DocumentNode = {
   usage: UsageResponse;
 };
 
+/** A last node that should have delivered a result and did not. */
+export type MissingResult = {
+  path: string;
+  name: string;
+  /** `failed`, `blocked` by the failure of another node, `cancelled`, or `pending` where the execution ended before. */
+  status: NodeStatus;
+  /** The failure where it began: the node itself, the one that blocked it, or a node inside of these; its `node` is null where something else ended the execution. */
+  cause: BlockedCause;
+};
+
 /** What the last nodes of an execution delivered. */
 export type RunResultResponse = {
   /** The nodes that the value comes from: the `end` nodes that delivered something, or else the last nodes that did. */
@@ -1473,6 +1483,10 @@ export type RunResultResponse = {
 
 /** The whole execution as one document; the same as `{execution_id}.json` in the storage. */
 export type DocumentResponse = {
+  /** `partial`: it failed, and some of its last nodes delivered something; see `missing`. Null otherwise. */
+  outcome: "partial" | null;
+  /** Of a partial outcome: the last nodes without a result, and why. Empty otherwise. */
+  missing: MissingResult[];
   schema_version: number;
   execution_id: string;
   plan_id: string | null;
@@ -1576,6 +1590,10 @@ export type ExecutionResponse = {
   tags: string[];
   note: string;
   starred: boolean;
+  /** `partial`: it failed, and some of its last nodes delivered something; see `missing`. Null otherwise. */
+  outcome: "partial" | null;
+  /** Of a partial outcome: the last nodes without a result, and why. Empty otherwise. */
+  missing: MissingResult[];
   execution_id: string;
   plan_id: string | null;
   /** The revision of the plan that it runs; null where its graph was changed since. */
@@ -1648,6 +1666,8 @@ export type ExecutionSummary = {
   title: string;
   user_prompt: string;
   status: ExecutionStatus;
+  /** `partial`: it failed, and delivered results all the same. Null otherwise. */
+  outcome: "partial" | null;
   /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
   interrupted?: boolean;
   /** Why no process runs it: only some can. Left out otherwise. */
@@ -2086,6 +2106,10 @@ export type ReplyResponse = {
 
 /** The result of an execution, so far or at its end. */
 export type ResultResponse = {
+  /** `partial`: it failed, and some of its last nodes delivered something; see `missing`. Null otherwise. */
+  outcome: "partial" | null;
+  /** Of a partial outcome: the last nodes without a result, and why. Empty otherwise. */
+  missing: MissingResult[];
   execution_id: string;
   plan_id: string | null;
   status: ExecutionStatus;

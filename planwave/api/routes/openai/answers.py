@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Request
@@ -32,7 +33,7 @@ from planwave.ids import new_id
 from planwave.interop.openai.answer import Answer, AnswerPart, answer_parts, whole_answer
 from planwave.interop.openai.chat_format import ChatChunks, chat_completion
 from planwave.interop.openai.chat_request import ChatCompletionRequest
-from planwave.interop.openai.errors import HAS_RUN, failure_body, failure_status
+from planwave.interop.openai.errors import HAS_RUN, failure_body, failure_status, with_outcome
 from planwave.interop.openai.published_models import PublishedModel, PublishedModels
 from planwave.interop.openai.responses_format import ResponseEvents, ResponseObject
 from planwave.interop.openai.responses_request import ResponsesRequest
@@ -124,12 +125,16 @@ class AnswerRun:
         shows_failure = token is None or "read" in token.scopes
         async for part in answer_parts(self._events(service), stops):
             if isinstance(part, End) and part.error is not None:
-                self._status = failure_status(await service.executions.state(self.execution_id))
+                state = await service.executions.state(self.execution_id)
+                self._status = failure_status(state)
+                told = part
                 if not shows_failure:
                     code = part.error["code"]
-                    yield End(usage=part.usage, error={"message": _FAILED, "code": code})
-                    continue
-            yield part
+                    told = End(usage=part.usage, error={"message": _FAILED, "code": code})
+                error = with_outcome(told.error or {}, state, shows_causes=shows_failure)
+                yield replace(told, error=error)
+            else:
+                yield part
 
     async def _events(self, service: Service) -> AsyncGenerator[Event]:
         """Yield all events; a client that reads slowly gets them later, and a streamed text with its end."""

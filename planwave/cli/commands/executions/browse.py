@@ -343,7 +343,8 @@ def _execution_line(
     at: str,
     listing: _Listing,
 ) -> Line:
-    status = INTERRUPTED if record.execution_id in listing.cut_off else record.status
+    is_cut_off = record.execution_id in listing.cut_off
+    status = INTERRUPTED if is_cut_off else record.outcome or record.status
     waits_for = listing.waiting.get(record.execution_id)
     words = f"{status_text(status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(

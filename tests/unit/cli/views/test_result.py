@@ -327,3 +327,48 @@ def test_the_commands_of_a_run_with_types_of_a_module_say_that_they_need_it(stat
     assert note in shown(status=status, interrupted=status == "executing", nodes=nodes)
     assert "--import" not in shown(status=status, nodes=nodes[1:2])
     assert "--import" not in shown(status="completed", nodes=nodes)
+
+
+def test_a_partial_result_comes_before_what_is_missing_and_why() -> None:
+    def missing(path: str, status: str, cause: str | None) -> dict[str, Any]:
+        error = {"code": "c", "message": "no answer"}
+        name = path.title()
+        return {
+            "path": path,
+            "name": name,
+            "status": status,
+            "cause": {"node": cause, "error": error},
+        }
+
+    nodes = [
+        node("b", result="there"),
+        node("f", "failed", error={"code": "c", "message": "no answer"}),
+        node("r", "blocked"),
+    ]
+    document = {
+        **DOCUMENT,
+        "status": "failed",
+        "outcome": "partial",
+        "nodes": nodes,
+        "missing": [
+            missing("f", "failed", "f"),
+            missing("r", "blocked", "f"),
+            missing("q", "pending", None),
+            missing("s", "blocked", "loop[1]/x"),
+        ],
+    }
+    console = plain_console()
+    show_result(console, document, None)
+    assert console_output(console).splitlines() == [
+        "",
+        "there",
+        "",
+        "✗ F has no result: it failed",
+        "⊘ R has no result: because F failed",
+        "· Q has no result: it did not run",
+        "⊘ S has no result: because loop[1]/x failed",
+        "",
+        "✗ F: no answer",
+        "",
+        "◐ failed, partial result · 1 of 3 steps completed · 7.5 s · tokens 1,200 in, 30 out · $0.0200",
+    ]

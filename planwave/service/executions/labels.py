@@ -75,7 +75,7 @@ def execution_summary(
         "title": record.title,
         "user_prompt": record.user_prompt,
         "status": record.status,
-        "outcome": record.outcome,
+        "outcome": record.outcome if digest is None else digest.outcome,
         "timestamp": record.created_at,
         "created_at": record.created_at,
         "started_at": record.started_at,

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import PlanwaveError
 from planwave.events import ExecutionState, NodeState, OpenRequest, fold
+from planwave.events.outcome import outcome_of
 from planwave.events.request_text import is_timer
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.topology import topology_of
 from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
+    from planwave.shapes.common import Outcome
     from planwave.shapes.executions import ExecutionDigest as DigestResponse
     from planwave.shapes.executions import ForkedFrom, UsageResponse
     from planwave.shapes.executions import PendingRequest as PendingRequestResponse
@@ -39,6 +41,7 @@ class ExecutionDigest(NamedTuple):
         parent: ``{"execution_id", "retry"}`` of the execution that it forks, or None.
         requests: The open requests to people, oldest first, with the names of their nodes,
             or the title of the plan that is to be approved.
+        outcome: What its status leaves open; see ``planwave.events.outcome``.
     """
 
     steps: int
@@ -47,6 +50,7 @@ class ExecutionDigest(NamedTuple):
     usage: UsageResponse
     parent: ForkedFrom | None
     requests: tuple[tuple[OpenRequest, str], ...]
+    outcome: Outcome | None = None
 
     def as_json(self) -> DigestResponse:
         """Return the digest as lists show it."""
@@ -178,6 +182,7 @@ def digest_of(state: ExecutionState) -> ExecutionDigest:
             for request in state.requests.values()
             if not is_timer(request.request)
         ),
+        outcome=outcome_of(state)["outcome"],
     )
 
 

@@ -3,7 +3,7 @@ import type { ExecutionSummary } from "@/api/types";
 import { Status } from "@/ui/Status";
 
 /** The status of a run in a list: "Waiting for you" where a step asks, "Interrupted" where nobody runs it,
- * "Waits for a worker" where only some processes can. */
+ * "Waits for a worker" where only some processes can, "Failed in part" where results are there all the same. */
 export function RunStatus({ run }: { run: ExecutionSummary }) {
   if (isWaiting(run)) return <Status status="waiting">Waiting for you</Status>;
   if (run.waits_for) {
@@ -13,5 +13,5 @@ export function RunStatus({ run }: { run: ExecutionSummary }) {
       </span>
     );
   }
-  return <Status status={run.interrupted ? "interrupted" : run.status} />;
+  return <Status status={run.interrupted ? "interrupted" : (run.outcome ?? run.status)} />;
 }

@@ -1,4 +1,4 @@
-import { fireEvent, screen } from "@testing-library/react";
+import { fireEvent, screen, within } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
 import { newNodeState, newRunState, type RunState } from "@/stream/runState";
 import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
@@ -76,6 +76,70 @@ test("a run that failed shows where, with the traceback of the step", async () =
   expect(await screen.findByText(/in pay/)).toBeTruthy();
   expect(screen.getByText("step pay")).toBeTruthy();
   expect(screen.getByText("attempt 2")).toBeTruthy();
+});
+
+const FAILED = { code: "node-failed", message: "no shop", hint: null, node: "pay" };
+
+async function showPartial(missing: object[], onSelect: (path: string) => void = () => {}) {
+  api = await startTestApi({
+    "GET /api/executions/e1/result": {
+      outcome: "partial",
+      missing,
+      result: { nodes: ["tour"], value: "Lisbon" },
+      node_results: { tour: "Lisbon" },
+    },
+    "GET /api/executions/e1/nodes/pay": {},
+  });
+  const nodes = ["tour", "pay", "trip"].map((path) => [path, newNodeState(path)] as const);
+  const run: RunState = {
+    ...newRunState("e1"),
+    status: "failed",
+    endedAt: "2026-01-01T00:00:00Z",
+    error: FAILED,
+    failures: ["pay"],
+    nodes: new Map(nodes),
+  };
+  const inspector = (
+    <RunInspector run={run} tab="result" onTab={() => {}} onSelect={onSelect} onRead={() => {}} />
+  );
+  renderRoutes([{ path: "/", element: inspector }]);
+  return await screen.findByText("Lisbon");
+}
+
+test("what a failed run delivered comes first, then what is missing and why, then the failure", async () => {
+  const { code, message } = FAILED;
+  const missing = (path: string, status: string, node: string | null) => ({
+    path,
+    name: path,
+    status,
+    cause: { node, error: { code, message } },
+  });
+  const chosen: string[] = [];
+  const delivered = await showPartial(
+    [
+      missing("pay", "failed", "pay"),
+      missing("trip", "blocked", "pay"),
+      missing("x", "pending", null),
+    ],
+    (path) => chosen.push(path),
+  );
+  const list = screen.getByRole("region", { name: "Missing" });
+  expect([...list.querySelectorAll("li")].map((each) => each.textContent)).toEqual([
+    "pay failed",
+    "trip, because pay failed",
+    "x did not run: no shop",
+  ]);
+  const failure = screen.getByText("step pay");
+  const after = Node.DOCUMENT_POSITION_FOLLOWING;
+  expect(delivered.compareDocumentPosition(list) & after).toBeTruthy();
+  expect(list.compareDocumentPosition(failure) & after).toBeTruthy();
+  fireEvent.click(within(list).getByRole("button", { name: "trip" }));
+  expect(chosen).toEqual(["trip"]);
+});
+
+test("a failed run of which every result is there says so", async () => {
+  await showPartial([]);
+  expect(screen.getByText(/All results are there/)).toBeTruthy();
 });
 
 test("a run whose last steps delivered nothing says so", async () => {

@@ -22,6 +22,7 @@ export const STATUS_WORDS = {
   executing: "Running",
   paused: "Paused",
   interrupted: "Interrupted",
+  partial: "Failed in part",
 } as const;
 
 const PENDING = <circle cx="8" cy="8" r="5.7" strokeDasharray="2.4 2.08" />;
@@ -57,6 +58,12 @@ const SHAPES: Record<StatusName, ReactNode> = {
   interrupted: PAUSE,
   completed: disc("M5.200 8.300l2 2 3.700-4.300"),
   failed: disc("M5.800 5.800l4.400 4.400M10.200 5.800l-4.400 4.400"),
+  partial: (
+    <>
+      <circle cx="8" cy="8" r="5.7" />
+      <path className={styles.fill} d="M8 2.300a5.700 5.700 0 000 11.400z" />
+    </>
+  ),
   skipped: <path d="M3 4l5 4-5 4zM12.500 4v8" />,
   blocked: (
     <>

@@ -15,13 +15,16 @@ export type ResultPart = { id: string; name: string; text: string };
 type ResultReaderProps = {
   title: string;
   parts: readonly ResultPart[];
+  /** The names of the steps whose results are not there because the run failed. */
+  missing?: readonly string[];
   /** Leads back to where the reader was opened; null where it is all there is. */
   onClose: (() => void) | null;
   onShare?: () => void;
 };
 
 /** The result of a run to be read: as wide as it needs, with its contents, and as a file. */
-export function ResultReader({ title, parts, onClose, onShare }: ResultReaderProps) {
+export function ResultReader(props: ResultReaderProps) {
+  const { title, parts, missing = [], onClose, onShare } = props;
   const article = useRef<HTMLElement>(null);
   const headings = useHeadings(article);
   return (
@@ -48,6 +51,11 @@ export function ResultReader({ title, parts, onClose, onShare }: ResultReaderPro
               <Text text={text} />
             </section>
           ))}
+          {missing.length > 0 && (
+            <p>
+              <em>Missing: {missing.join(", ")}.</em>
+            </p>
+          )}
         </article>
       </div>
     </div>

@@ -65,3 +65,9 @@ test("what a run waited for before its last event is no longer said", async () =
   expect(await screen.findByRole("heading", { name: "Lisbon" })).toBeTruthy();
   expect(screen.queryByText(/Waits for/)).toBeNull();
 });
+
+test("a run that failed and delivered results says both", async () => {
+  await show({}, { status: "failed" });
+  api.routes["GET /api/executions/e1/result"] = { outcome: "partial" };
+  expect(await screen.findByText("Failed in part")).toBeTruthy();
+});

@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { costWithPlanning, waitsForWords } from "@/api/executionSummary";
 import { useLabel } from "@/api/mutations";
-import { useExecution } from "@/api/queries";
+import { useExecution, useResult } from "@/api/queries";
 import { showError } from "@/api/showError";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
 import type { JsonNumber } from "@/json";
@@ -47,6 +47,7 @@ type RunHeaderProps = {
 /** What a run is and how far it has come, in two rows. */
 export function RunHeader({ run, isInterrupted, now, actions }: RunHeaderProps) {
   const waits = useWaitsFor(run);
+  const outcome = useResult(run.executionId, run.status === "failed").data?.outcome;
   const words = isInterrupted || waits ? undefined : statusWords(run);
   return (
     <header className={styles.header}>
@@ -54,7 +55,10 @@ export function RunHeader({ run, isInterrupted, now, actions }: RunHeaderProps) 
         <WaveGlyph waves={statusesByWave(run)} size="header" />
       </span>
       <div className={styles.title}>
-        <Status status={isInterrupted ? "interrupted" : waits ? "waiting" : run.status} pill>
+        <Status
+          status={isInterrupted ? "interrupted" : waits ? "waiting" : (outcome ?? run.status)}
+          pill
+        >
           {words}
         </Status>
         <RunName run={run} />

@@ -169,7 +169,7 @@ function RunResultReader(props: { run: RunState; onClose: () => void; onShare: (
     return <p className={styles.message}>The result comes here when the run is done.</p>;
   return (
     <Loaded query={result} label="Loading the result">
-      {({ result: { nodes }, node_results }) => (
+      {({ result: { nodes }, node_results, missing }) => (
         <ResultReader
           title={run.title || run.goal}
           parts={nodes.map((id) => ({
@@ -177,6 +177,7 @@ function RunResultReader(props: { run: RunState; onClose: () => void; onShare: (
             name: run.nodes.get(id)?.name ?? id,
             text: node_results[id] ?? "",
           }))}
+          missing={missing.map(({ name }) => name)}
           onClose={onClose}
           onShare={onShare}
         />

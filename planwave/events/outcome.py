@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import BlockedCause, ErrorDocument
@@ -58,13 +57,6 @@ def outcome_of(state: ExecutionState) -> OutcomeResponse:
         if delivered:
             return {"outcome": PARTIAL, "missing": missing}
     return {"outcome": None, "missing": []}
-
-
-def without_causes(missing: Iterable[MissingResult]) -> list[dict[str, str]]:
-    """Return missing results for those who may not see which nodes failed, and how."""
-    return [
-        {"path": each["path"], "name": each["name"], "status": each["status"]} for each in missing
-    ]
 
 
 def missing_text(missing: MissingResult) -> str:

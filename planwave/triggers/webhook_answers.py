@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import SlowConsumer
-from planwave.events.outcome import outcome_of, without_causes
 from planwave.jsonio import dumps_exact
-from planwave.service.queries.caller_urls import failed_at_url_of_caller
+from planwave.service.queries.caller_failures import failed_at_url_of_caller, partial_result
 from planwave.service.service import Service
 from planwave.service.triggers.reply_nodes import ReplyFinder
 
 if TYPE_CHECKING:
-    from planwave.events import Event, ExecutionState
+    from planwave.events import Event
 
 _ENDED: Final = frozenset({"execution.completed", "execution.failed", "execution.cancelled"})
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -100,30 +99,17 @@ async def _end_of(
     await service.executions.wait_end_written(execution_id)
     if event.type != "execution.completed":
         state = await service.executions.state(execution_id)
-        document = _partial_result(state) if with_result else {}
+        # Which node failed, and how, is for the people who run the flow.
+        document: dict[str, Any] = {"execution_id": execution_id}
+        if with_result and (delivered := partial_result(state)):
+            document |= {"status": state.status, **delivered}
         status = 400 if failed_at_url_of_caller(state) else 500
-        return _json_answer(status, {"execution_id": execution_id, **document})
+        return _json_answer(status, document)
     if not with_result:
         return accepted_answer(execution_id)
     result = (await service.executions.state(execution_id)).result()
     document = {"execution_id": execution_id, "status": "completed", "outputs": result.values}
     return _json_answer(200, document)
-
-
-def _partial_result(state: ExecutionState) -> dict[str, Any]:
-    """Return what an execution that failed delivered all the same, if anything.
-
-    Which node failed, and how, is for the people who run the flow.
-    """
-    outcome = outcome_of(state)
-    if outcome["outcome"] is None:
-        return {}
-    return {
-        "status": state.status,
-        "outcome": outcome["outcome"],
-        "outputs": state.result().values,
-        "missing": without_causes(outcome["missing"]),
-    }
 
 
 def _json_answer(status: int, content: dict[str, Any]) -> WebhookAnswer:

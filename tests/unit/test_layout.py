@@ -90,7 +90,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/library": "arguments event_loops stores",
     "service/notifications": "documents messages notification_service",
     "service/plans": "revisions",
-    "service/queries": "answered caller_urls dependency_view",
+    "service/queries": "answered caller_failures dependency_view",
     "service/streaming": "delta_coalescing stored_execution",
     "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
     "shapes": "catalog chats common executions graphs imports openai plans spend streams triggers",

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from planwave.errors import GraphInvalid, InputError, NotFound, PlanwaveError
 from planwave.events import ExecutionState
-from planwave.events.outcome import outcome_of, without_causes
-from planwave.service.queries.caller_urls import failed_at_url_of_caller
+from planwave.service.queries.caller_failures import failed_at_url_of_caller, partial_result
 
 PREFIX: Final = "/v1/"
 """The beginning of the paths whose errors have this form."""
@@ -94,21 +93,13 @@ def with_outcome(
         state: That of the execution.
         shows_causes: Whether the client may see which nodes failed, and how.
     """
-    outcome = outcome_of(state)
-    missing = outcome["missing"]
-    if outcome["outcome"] is None:
+    parts = partial_result(state, shows_causes=shows_causes)
+    if not parts:
         return failure
-    outputs = state.result().values
-    message = f"{failure['message']}; delivered: {', '.join(outputs)}"
-    if missing:
-        message += f"; missing: {', '.join(each['path'] for each in missing)}"
-    return {
-        **failure,
-        "message": message,
-        "outcome": outcome["outcome"],
-        "outputs": outputs,
-        "missing": missing if shows_causes else without_causes(missing),
-    }
+    message = f"{failure['message']}; delivered: {', '.join(parts['outputs'])}"
+    if parts["missing"]:
+        message += f"; missing: {', '.join(each['path'] for each in parts['missing'])}"
+    return {**failure, "message": message, **parts}
 
 
 def parts_of(failure: Mapping[str, Any]) -> dict[str, Any]:

@@ -93,13 +93,6 @@ class ErrorDocument(TypedDict):
     """The failure at which a nested run began to fail, however deep it is nested."""
 
 
-class BlockedCause(TypedDict):
-    """The failed node that a node was blocked by, and its error."""
-
-    node: str | None
-    error: ErrorDocument
-
-
 class PlanwaveError(Exception):
     """Root of all exceptions that planwave raises deliberately.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from planwave.errors import BlockedCause, ErrorDocument
+from planwave.errors import ErrorDocument
 from planwave.events.node_state import NodeState
 from planwave.events.state import ExecutionState
 from planwave.graph.result import LastNodes, without_error
 
 if TYPE_CHECKING:
-    from planwave.shapes.common import MissingResult, Outcome, OutcomeResponse
+    from planwave.shapes.common import BlockedCause, MissingResult, Outcome, OutcomeResponse
 
 PARTIAL: Final[Outcome] = "partial"
 _OWES_NOTHING: Final = frozenset({"completed", "skipped", "linked", "not_reached"})

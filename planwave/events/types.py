@@ -26,11 +26,17 @@ from typing import (
 
 from typing_extensions import TypedDict, get_type_hints
 
-from planwave.errors import BlockedCause, ErrorDocument
+from planwave.errors import ErrorDocument
 from planwave.expressions.json_text import to_text
 from planwave.graph.model import Json
 from planwave.principals import PrincipalDocument
-from planwave.shapes.common import GraphDocument, OptionsDocument, OutputsDocument, ParentDocument
+from planwave.shapes.common import (
+    BlockedCause,
+    GraphDocument,
+    OptionsDocument,
+    OutputsDocument,
+    ParentDocument,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

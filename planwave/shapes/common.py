@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 from annotated_types import Predicate
 from typing_extensions import TypedDict
 
-from planwave.errors import BlockedCause
+from planwave.errors import ErrorDocument
 
 NodeStatus = Literal[
     "pending", "running", "retrying", "waiting", "completed", "failed",
@@ -132,8 +132,23 @@ class ParentDocument(TypedDict):
     given: NotRequired[dict[str, dict[str, Any]]]
 
 
+class StatusResponse(TypedDict):
+    """The status of an execution."""
+
+    status: ExecutionStatus
+    interrupted: NotRequired[bool]
+    """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
+
+
 Outcome = Literal["partial"]
 """What the status of an execution leaves open: it failed, and delivered results all the same."""
+
+
+class BlockedCause(TypedDict):
+    """The failed node that a node was blocked by, and its error."""
+
+    node: str | None
+    error: ErrorDocument
 
 
 class MissingResult(TypedDict):

@@ -16,6 +16,7 @@ from planwave.shapes.common import (
     Outcome,
     OutcomeResponse,
     ParentDocument,
+    StatusResponse,
 )
 
 
@@ -88,7 +89,7 @@ class LabelsResponse(TypedDict):
     starred: bool
 
 
-class ExecutionSummary(LabelsResponse):
+class ExecutionSummary(LabelsResponse, StatusResponse):
     """An execution as lists show it."""
 
     execution_id: str
@@ -98,11 +99,8 @@ class ExecutionSummary(LabelsResponse):
     created_by: PrincipalDocument | None
     title: str
     user_prompt: str
-    status: ExecutionStatus
     outcome: Outcome | None
     """`partial`: it failed, and delivered results all the same. Null otherwise."""
-    interrupted: NotRequired[bool]
-    """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
     waits_for: NotRequired[WaitsForResponse]
     """Why no process runs it: only some can. Left out otherwise."""
     timestamp: str
@@ -237,7 +235,7 @@ class PendingRequestsResponse(TypedDict):
     """For the next page; null on the last one."""
 
 
-class ExecutionResponse(LabelsResponse, OutcomeResponse):
+class ExecutionResponse(LabelsResponse, StatusResponse, OutcomeResponse):
     """The state of an execution."""
 
     execution_id: str
@@ -249,9 +247,6 @@ class ExecutionResponse(LabelsResponse, OutcomeResponse):
     """The name of the plan at the start, where it was started as a flow; null for one of a plan."""
     title: str
     user_prompt: str
-    status: ExecutionStatus
-    interrupted: NotRequired[bool]
-    """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
     node_states: dict[str, NodeStatus]
     """Status by node path, in graph order."""
     logs: list[str]
@@ -441,7 +436,7 @@ class DocumentNode(TypedDict):
     usage: UsageResponse
 
 
-class DocumentResponse(OutcomeResponse):
+class DocumentResponse(StatusResponse, OutcomeResponse):
     """The whole execution as one document; the same as `{execution_id}.json` in the storage."""
 
     schema_version: int
@@ -460,9 +455,6 @@ class DocumentResponse(OutcomeResponse):
     user_prompt: str
     title: str
     timestamp: str
-    status: ExecutionStatus
-    interrupted: NotRequired[bool]
-    """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
     started_at: str | None
     completed_at: str | None
     last_seq: int

@@ -66,10 +66,9 @@ _NO_USAGE: Final[_Json] = {
     "estimated": False,
 }
 _ENDED_FIELDS: Final[_Json] = {
-    "execution_id": EXECUTION_ID,
-    "plan_id": PLAN_ID,
-    "status": "completed",
-}
+    "execution_id": EXECUTION_ID, "plan_id": PLAN_ID, "status": "completed"
+}  # fmt: skip
+_ENDED_WITH_OUTCOME: Final[_Json] = {**_ENDED_FIELDS, "outcome": None, "missing": []}
 _TIMES: Final[_Json] = {"started_at": TIME, "completed_at": TIME}
 
 CHECK: Final[_Json] = {
@@ -253,18 +252,21 @@ PENDING_REQUESTS: Final[_Json] = {
     "next_cursor": None,
 }
 LABELS: Final[_Json] = {"name": "Water, first try", "tags": ["a"], "note": "", "starred": True}
-_OUTCOME: Final[_Json] = {"outcome": None, "missing": []}
-_LISTED: Final[_Json] = {**_ENDED_FIELDS, **LABELS, "planning": None}
+_LISTED: Final[_Json] = {
+    **_ENDED_FIELDS,
+    **LABELS,
+    "outcome": None,
+    "planning": None,
+    "revision": 1,
+    "flow": None,
+    "created_by": {"kind": "operator"},
+    "title": "A note about water",
+    "user_prompt": GOAL,
+}
 EXECUTIONS: Final[_Json] = {
     "executions": [
         {
             **_LISTED,
-            "outcome": None,
-            "revision": 1,
-            "flow": None,
-            "created_by": {"kind": "operator"},
-            "title": "A note about water",
-            "user_prompt": GOAL,
             "timestamp": TIME,
             "created_at": TIME,
             **_TIMES,
@@ -282,12 +284,8 @@ EXECUTIONS: Final[_Json] = {
 }
 EXECUTION: Final[_Json] = {
     **_LISTED,
-    **_OUTCOME,
+    "missing": [],
     "plan_hash": HASH,
-    "revision": 1,
-    "flow": None,
-    "title": "A note about water",
-    "user_prompt": GOAL,
     "node_states": {"facts": "completed", "note": "completed"},
     "logs": _LOGS,
     "wave": {"current": 2, "total": 2},
@@ -306,15 +304,13 @@ EXECUTION: Final[_Json] = {
     "options": {"max_parallel": 64},
     "parent": None,
     "trigger": None,
-    "created_by": {"kind": "operator"},
     "approval": None,
     "last_seq": 11,
     "created_at": TIME,
     **_TIMES,
 }
 RESULT: Final[_Json] = {
-    **_ENDED_FIELDS,
-    **_OUTCOME,
+    **_ENDED_WITH_OUTCOME,
     "result": _RESULT,
     "node_results": _RESULTS,
     "execution_logs": _LOGS,
@@ -359,8 +355,7 @@ def _node(number: int, inputs: _Json, dependencies: list[str]) -> _Json:
 
 DOCUMENT: Final[_Json] = {
     "schema_version": 3,
-    **_ENDED_FIELDS,
-    **_OUTCOME,
+    **_ENDED_WITH_OUTCOME,
     "plan_hash": HASH,
     "revision": 1,
     "flow": None,

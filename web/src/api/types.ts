@@ -1483,6 +1483,9 @@ export type RunResultResponse = {
 
 /** The whole execution as one document; the same as `{execution_id}.json` in the storage. */
 export type DocumentResponse = {
+  status: ExecutionStatus;
+  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
+  interrupted?: boolean;
   /** `partial`: it failed, and some of its last nodes delivered something; see `missing`. Null otherwise. */
   outcome: "partial" | null;
   /** Of a partial outcome: the last nodes without a result, and why. Empty otherwise. */
@@ -1503,9 +1506,6 @@ export type DocumentResponse = {
   user_prompt: string;
   title: string;
   timestamp: string;
-  status: ExecutionStatus;
-  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
-  interrupted?: boolean;
   started_at: string | null;
   completed_at: string | null;
   last_seq: number;
@@ -1590,6 +1590,9 @@ export type ExecutionResponse = {
   tags: string[];
   note: string;
   starred: boolean;
+  status: ExecutionStatus;
+  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
+  interrupted?: boolean;
   /** `partial`: it failed, and some of its last nodes delivered something; see `missing`. Null otherwise. */
   outcome: "partial" | null;
   /** Of a partial outcome: the last nodes without a result, and why. Empty otherwise. */
@@ -1603,9 +1606,6 @@ export type ExecutionResponse = {
   flow: string | null;
   title: string;
   user_prompt: string;
-  status: ExecutionStatus;
-  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
-  interrupted?: boolean;
   /** Status by node path, in graph order. */
   node_states: Record<string, NodeStatus>;
   logs: string[];
@@ -1658,6 +1658,9 @@ export type ExecutionSummary = {
   tags: string[];
   note: string;
   starred: boolean;
+  status: ExecutionStatus;
+  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
+  interrupted?: boolean;
   execution_id: string;
   plan_id: string | null;
   revision: number | null;
@@ -1665,11 +1668,8 @@ export type ExecutionSummary = {
   created_by: PrincipalDocument | null;
   title: string;
   user_prompt: string;
-  status: ExecutionStatus;
   /** `partial`: it failed, and delivered results all the same. Null otherwise. */
   outcome: "partial" | null;
-  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
-  interrupted?: boolean;
   /** Why no process runs it: only some can. Left out otherwise. */
   waits_for?: WaitsForResponse;
   /** When it was made, UTC; the same as `created_at`. */

@@ -3,7 +3,6 @@ import { costWithPlanning, tokensOf } from "@/api/executionSummary";
 import { call } from "@/api/http";
 import { useDocument, useExecution, useNode, useResult } from "@/api/queries";
 import { showError } from "@/api/showError";
-import type { MissingResult } from "@/api/types";
 import { type JsonNumber, writeJson } from "@/json";
 import { budgetLines } from "@/stream/budget";
 import { withNames } from "@/stream/names";
@@ -14,13 +13,13 @@ import { copyText } from "@/ui/copyText";
 import { formatAmount, formatCount, formatUsd } from "@/ui/format";
 import { Note } from "@/ui/Note";
 import { principalWords } from "@/ui/principalWords";
-import { StatusIcon } from "@/ui/Status";
 import { nameOfFile, saveFile, saveJsonFile } from "@/ui/saveFile";
 import { TabPanel, Tabs } from "@/ui/Tabs";
 import { useNow } from "@/ui/useNow";
 import { BudgetMeters } from "./BudgetMeters";
 import { FailureBox } from "./FailureBox";
 import { Loaded } from "./Loaded";
+import { MissingResults } from "./MissingResults";
 import parts from "./parts.module.css";
 import { openQuestions } from "./requestFields";
 import { SelectableWords } from "./SelectableWords";
@@ -138,46 +137,12 @@ function Result({ run, onSelect }: ResultProps) {
                 onSelect={onSelect}
               />
             ))}
-            {isPartial && <Missing run={run} missing={missing} onSelect={onSelect} />}
+            {isPartial && <MissingResults run={run} missing={missing} onSelect={onSelect} />}
           </>
         )}
       </Loaded>
       {isPartial && failure}
     </>
-  );
-}
-
-type MissingProps = ResultProps & { missing: readonly MissingResult[] };
-
-/** The results that are not there, and the steps that are the reason. */
-function Missing({ run, missing, onSelect }: MissingProps) {
-  if (missing.length === 0) {
-    return (
-      <p className={parts.missing}>All results are there; the step that failed led to none.</p>
-    );
-  }
-  const step = (path: string, name = run.nodes.get(path)?.name ?? path) => (
-    <button type="button" className={parts.link} onClick={() => onSelect(path)}>
-      {name}
-    </button>
-  );
-  return (
-    <section className={parts.missing} aria-labelledby="missing-results">
-      <h3 id="missing-results">Missing</h3>
-      <ul>
-        {missing.map(({ path, name, status, cause }) => (
-          <li key={path}>
-            <StatusIcon status={status} />
-            <span>
-              {step(path, name)}
-              {cause.node === path ? " failed" : null}
-              {cause.node === null ? ` did not run: ${cause.error.message}` : null}
-              {cause.node && cause.node !== path ? <>, because {step(cause.node)} failed</> : null}
-            </span>
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }
 

@@ -28,7 +28,7 @@ help: ## Show this list
 # Whatever the goal holds ($, ", `) is for the model, neither for make nor for the shell.
 run: export ASKED := $(value GOAL)
 run: $(VENV)/.run ## Plan GOAL="…", show the plan, run it, print the result
-	@$(BIN)/planwave run "$$ASKED" $(ARGS)
+	@$(BIN)/planwave run "$$ASKED" --no-questions $(ARGS)
 
 serve: $(VENV)/.run ## Serve the web UI and the HTTP API on 127.0.0.1:8000; ARGS="--port 9000 --open"
 	@$(WEB) build

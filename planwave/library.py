@@ -346,6 +346,7 @@ async def plan(
     provider: str | None = None,
     model: str | None = None,
     on_progress: Callable[[PlanEvent], None] | None = None,
+    answers: Mapping[str, str] | None = None,
 ) -> Plan:
     """Let a language model write a plan for a goal, without a service.
 
@@ -354,9 +355,11 @@ async def plan(
         provider: The provider that plans and that runs the steps; None for the default one.
         model: The model of that provider, or both: ``"openai:gpt-5"``; None for its default.
         on_progress: Called with the progress while the plan is written; must not block.
+        answers: Answers to the ``questions`` of an earlier plan of the goal, by question.
 
     Raises:
-        InputError: The goal is empty or too long; the provider or model is unknown or unavailable.
+        InputError: The goal or an answer is empty or too long; the provider or model is unknown or
+            unavailable.
         PlanInvalid: The model's plan still has errors after the repairs.
         ProviderError: A model call failed.
         TypeError: An argument is of another type.
@@ -373,7 +376,7 @@ async def plan(
             raise RuntimeError("model services have no planner")
         with nullcontext() if tracer is None else tracer.planning(goal):
             return await services.planner.create_plan(
-                goal, provider, model, on_progress=on_progress
+                goal, provider, model, on_progress=on_progress, answers=answers or {}
             )
 
 
@@ -393,6 +396,7 @@ async def run_goal(
     provider: str | None = None,
     model: str | None = None,
     on_progress: Callable[[PlanEvent], None] | None = None,
+    answers: Mapping[str, str] | None = None,
     options: RunOptions | None = None,
     store: StoreSource | None = None,
     check: bool = True,
@@ -407,7 +411,9 @@ async def run_goal(
     if store is not None:
         async with open_store(store):  # fails before a model call is paid for
             pass
-    new_plan = await plan(goal, provider=provider, model=model, on_progress=on_progress)
+    new_plan = await plan(
+        goal, provider=provider, model=model, on_progress=on_progress, answers=answers
+    )
     return await run(
         new_plan, options=options, store=store, check=check, require_approval=require_approval
     )

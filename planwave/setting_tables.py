@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 _SERVICE: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:(?P<port>\d{1,5}))?")
+_HOST: Final = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\]")
 _MAX_PORT: Final = 65_535
 _STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
@@ -340,6 +341,20 @@ def parse_service(written: str) -> str:
     if match is None or not 0 < int(match["port"] or 1) <= _MAX_PORT:
         raise ValueError(f"{written!r} is no service: write host or host:port, as in wiki.internal")
     return service
+
+
+def parse_host(written: str) -> str:
+    """Return the name of a host, or ``*.`` and a name, in lower case.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    host = written.strip().lower()
+    if _HOST.fullmatch(host) is None:
+        raise ValueError(
+            f"{written!r} is no host: write a name without a port, as in example.com or *.example.com"
+        )
+    return host
 
 
 SecretName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]

@@ -36,6 +36,7 @@ from planwave.setting_tables import (
     TemporalSettings,
     database_name,
     parse_database_url,
+    parse_host,
     parse_public_url,
     parse_root_path,
     parse_service,
@@ -43,7 +44,6 @@ from planwave.setting_tables import (
 )
 
 _PREFIX: Final = "PLANWAVE_"
-_HOST: Final = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\]")
 _TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
 """The environment variable with which the command line shows tracebacks."""
@@ -366,20 +366,6 @@ def _parse_list(written: Any) -> Any:
     return [name for part in written.split(",") if (name := part.strip())]
 
 
-def parse_host(written: str) -> str:
-    """Return the name of a host, or ``*.`` and a name, in lower case.
-
-    Raises:
-        ValueError: It is neither.
-    """
-    host = written.strip().lower()
-    if _HOST.fullmatch(host) is None:
-        raise ValueError(
-            f"{written!r} is no host: write a name without a port, as in example.com or *.example.com"
-        )
-    return host
-
-
 _List = (NoDecode, BeforeValidator(_parse_list))
 
 
@@ -498,6 +484,9 @@ class Settings(EnvFirstSettings):
     """The only side effects that node types of such plans may have; None allows all."""
     plan_web_search: bool = False
     """Whether agents of such plans may let their provider search the web."""
+    ask_questions: bool = False
+    """Whether ``planwave plan`` and ``run`` ask on a terminal what a goal leaves open, as with ``--questions``; else the plan
+    says what it assumes."""
     embedded_model: Annotated[Literal["allow", "never"], _FORBIDDEN] = "allow"
     """Whether ``local`` may be used: where no API key is set, it is the default, and states wrong facts more often
     than large models; ``never`` is an error then, before anything runs."""

@@ -131,6 +131,23 @@ GoalArgument = Annotated[
         show_default=False,
     ),
 ]
+AnswerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--answer",
+        metavar="QUESTION=ANSWER",
+        help="An answer in place of one that the plan assumes; repeatable.",
+        show_default=False,
+    ),
+]
+QuestionsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--questions/--no-questions",
+        help="Ask on the terminal what the goal leaves open, or take the assumed answers.",
+        show_default="the setting ask_questions",
+    ),
+]
 FileArgument = Annotated[
     str,
     typer.Argument(

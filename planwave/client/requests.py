@@ -94,10 +94,16 @@ def delete(*path: str, **query: Any) -> RequestSpec:
 
 
 def create_plan(
-    prompt: str, provider: str | None, model: str | None, key: str | None, *, stream: bool = False
+    prompt: str,
+    provider: str | None,
+    model: str | None,
+    key: str | None,
+    answers: Mapping[str, str] | None,
+    *,
+    stream: bool = False,
 ) -> RequestSpec:
     """Return the request that plans a goal; with ``stream`` the response is an event stream."""
-    body = {"prompt": prompt, "provider": provider, "model": model}
+    body = {"prompt": prompt, "provider": provider, "model": model, "answers": answers or None}
     call = post("api", "plan", body=body, key=key)
     return call._replace(query={"stream": 1}) if stream else call
 

@@ -217,6 +217,7 @@ class Client(
         provider: str | None = None,
         model: str | None = None,
         *,
+        answers: Mapping[str, str] | None = None,
         on_progress: Callable[[PlanStreamEvent], object] | None = None,
         idempotency_key: str | None = None,
     ) -> PlanResponse:
@@ -227,6 +228,7 @@ class Client(
             provider: The provider that plans, and that runs nodes without a provider; by default
                 the provider of the service.
             model: A model of that provider.
+            answers: Answers to the ``questions`` of an earlier plan of the goal, by question.
             on_progress: Called with each event while the plan is written; closing the connection
                 cancels the planning.
             idempotency_key: Repeating the call with the same key and arguments creates one plan.
@@ -235,9 +237,12 @@ class Client(
             PlanInvalid: The model's plan could not be repaired; nothing is stored.
             PlanwaveError: Any error of ``PlanService.create``.
         """
+        stream = on_progress is not None
+        call = requests.create_plan(
+            prompt, provider, model, idempotency_key, answers, stream=stream
+        )
         if on_progress is None:
-            return self._send(requests.create_plan(prompt, provider, model, idempotency_key))
-        call = requests.create_plan(prompt, provider, model, idempotency_key, stream=True)
+            return self._send(call)
         with closing(self._messages(call)) as messages:
             for message in messages:
                 plan = plan_from_message(message, on_progress)

@@ -16,6 +16,7 @@ from planwave.jsonio import MAX_JSON_DEPTH, is_plain
 
 if TYPE_CHECKING:
     from planwave.shapes.graphs import DiagnosticResponse
+    from planwave.shapes.plans import PlanQuestion
 
 _MAX_NAME_CHARS: Final = 60
 _LEVELS_ABOVE_PARTS: Final = 2
@@ -48,6 +49,7 @@ class Plan:
         provider, model: The model that wrote it; None for a plan made by hand.
         diagnostics: Findings that do not prevent it from running (JSON form).
         fixes: The changes planwave made in the model's reply, one sentence each.
+        questions: What the goal left open, ``{"question", "answer", "assumed", "options"}`` each.
         attempts: ``{"reply", "finish_reason", "diagnostics", "usage"}`` for each model call.
         forecast: ``{"waves", "critical_path", "calls", "tokens", "cost_usd", "effects", …}``.
         created_at: UTC, ISO 8601.
@@ -64,6 +66,7 @@ class Plan:
     model: str | None = None
     diagnostics: Sequence[DiagnosticResponse] = ()
     fixes: Sequence[str] = ()
+    questions: Sequence[PlanQuestion] = ()
     attempts: Sequence[dict[str, Any]] = ()
     forecast: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
@@ -98,6 +101,7 @@ class Plan:
             **(self.graph.to_document() if graph is None else graph),
             "diagnostics": list(self.diagnostics),
             "fixes": list(self.fixes),
+            "questions": list(self.questions),
             "attempts": list(self.attempts),
             "forecast": dict(self.forecast),
         }

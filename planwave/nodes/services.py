@@ -113,6 +113,7 @@ class GoalPlanner(Protocol):
         max_nodes: int | None = None,
         settings: CallSettings = UNSET,
         scope: CallScope | None = None,
+        answers: Mapping[str, str] = ...,
     ) -> Plan:
         """Plan a goal.
 
@@ -125,6 +126,7 @@ class GoalPlanner(Protocol):
             max_nodes: Maximum number of nodes, if below the general limit.
             settings: Parameters of the planner's model calls.
             scope: The node attempt that the calls are recorded for.
+            answers: Answers to the questions of an earlier plan of the goal, by question.
 
         Raises:
             PlanwaveError: There is no plan; see ``Planner.create_plan``.

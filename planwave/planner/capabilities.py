@@ -10,6 +10,7 @@ from planwave.errors import InputError
 from planwave.graph.model import LINK, Json, Node, Port
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.json_types import schema_text
+from planwave.planner.questions import question_schema
 from planwave.prompts.render import ProviderCard, ToolCard, TypeCard
 from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.protocols import Providers
@@ -220,8 +221,8 @@ def plan_schema(
                 plain[field] = {"anyOf": [*present.get("anyOf", [present]), schema]}
     inner = _object(_graph_schema(names, plain), required=("steps",))
     fields = {**plain, **dict.fromkeys(graphs, inner)}
-    plan = {"title": _TEXT, **_graph_schema(names, fields)}
-    return _object(plan, required=tuple(plan))
+    plan = {"title": _TEXT, **question_schema(), **_graph_schema(names, fields)}
+    return _object(plan, required=tuple(name for name in plan if name not in question_schema()))
 
 
 def _graph_schema(names: Sequence[str], fields: Mapping[str, Json]) -> dict[str, Json]:

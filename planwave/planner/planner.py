@@ -29,6 +29,11 @@ from planwave.planner.capabilities import (
 from planwave.planner.cost_estimate import forecast
 from planwave.planner.graph_builder import ModelDefaults
 from planwave.planner.progress import PlanProgress, PlanScanner, ProgressListener, ReadSteps
+from planwave.planner.questions import (
+    NO_ANSWERS,
+    check_answers,
+    goal_with_answers,
+)
 from planwave.planner.reply_parser import (
     RETRY_WITHOUT_REPLY,
     ParseContext,
@@ -107,6 +112,7 @@ class Planner:
         max_nodes: int | None = None,
         settings: CallSettings = UNSET,
         scope: CallScope | None = None,
+        answers: Mapping[str, str] = NO_ANSWERS,
     ) -> Plan:
         """Plan a goal.
 
@@ -119,33 +125,32 @@ class Planner:
             max_nodes: The most nodes this plan may have, below what the limits allow.
             settings: The call settings of the planner's model.
             scope: The node whose calls these are, where they are to be recorded.
+            answers: What a person answered to the questions of an earlier plan of the goal, by question.
 
         Raises:
-            InputError: The goal is empty (``empty-goal``) or no storable text (``invalid-text``),
-                the model cannot plan (``model-cannot-plan``), or there is no such node type
-                (``unknown-node-type``) or none left (``no-node-types``).
+            InputError: See ``check_goal``; ``model-cannot-plan``, ``unknown-node-type``, ``no-node-types``.
             LimitExceeded: The goal is longer than ``goal_chars``.
             UnknownProvider, UnavailableProvider, UnknownModel: Raised before any model call.
             PlanInvalid: Faulty after two repairs; holds every diagnostic and the raw replies.
             ProviderError: A call failed after the retry layer gave up.
         """
-        check_goal(prompt, self._limits)
+        check_goal(prompt, self._limits, answers)
         provider, model = self._providers.resolve(provider, model)
         check_can_plan(self._providers, provider, model)
         rules = self._rules.restricted_to(node_types)
         types = plannable_types(self._catalogue, rules)
-        questions = self._start_conversation(prompt, provider, model, types, max_nodes, rules)
-        questions = replace(questions, first=settings.of(questions.first))
-        translate, steps = (read_small_reply, read_steps) if questions.small else (None, None)
+        talk = self._start_conversation(prompt, provider, model, types, max_nodes, rules, answers)
+        talk = replace(talk, first=settings.of(talk.first))
+        translate, steps = (read_small_reply, read_steps) if talk.small else (None, None)
         context = ParseContext(
             self._catalogue, self._providers, ModelDefaults(provider, model), self._limits, translate,
-            types, max_nodes, rules,
+            types, max_nodes, rules, answers,
         )  # fmt: skip
         report = on_progress or _ignore_progress
         ask = partial(self._ask, on_progress=report, scope=scope, steps=steps)
         read = partial(_read_plan, context)
-        result, attempts = await self._ask_until_valid(questions, read, report, ask)
-        return self._plan(prompt, questions.first, result, attempts, report)
+        result, attempts = await self._ask_until_valid(talk, read, report, ask)
+        return self._plan(prompt, talk.first, result, attempts, report)
 
     async def revise(
         self,
@@ -256,10 +261,12 @@ class Planner:
         types: Sequence[str],
         max_nodes: int | None,
         rules: PlanRules,
+        answers: Mapping[str, str] = NO_ANSWERS,
     ) -> _Conversation:
         profile = self._providers.profile(provider, model)
         if profile.small:
-            return _Conversation(small_request(goal, provider=provider, model=model), small=True)
+            text = goal_with_answers(goal, answers)
+            return _Conversation(small_request(text, provider=provider, model=model), small=True)
         system, user = planner_prompt(
             goal,
             type_cards(self._catalogue, types, rules),
@@ -268,6 +275,7 @@ class Planner:
             model=model,
             max_nodes=self._max_nodes(max_nodes),
             tools=tool_cards(self._catalogue, rules),
+            answers=answers,
         )
         request = ModelRequest(
             provider,
@@ -368,16 +376,18 @@ class Planner:
             model=request.model,
             diagnostics=[d.as_json() for d in result.diagnostics],
             fixes=_fixes_of(result),
+            questions=result.questions,
             attempts=attempts,
             forecast=forecast(graph, self._catalogue, self._providers, goal=goal),
         )
 
 
-def check_goal(goal: str, limits: Limits | None) -> None:
-    """Raise if a goal is empty, too long or not storable.
+def check_goal(goal: str, limits: Limits | None, answers: Mapping[str, str] = NO_ANSWERS) -> None:
+    """Raise if a goal, or an answer to what it leaves open, is empty, too long or not storable.
 
     Raises:
-        InputError: It is empty (``empty-goal``) or no storable text (``invalid-text``).
+        InputError: It is empty (``empty-goal``) or no storable text (``invalid-text``), or an answer
+            cannot be used (``invalid-goal-answer``).
         LimitExceeded: It is longer than ``goal_chars``.
     """
     if not goal.strip():
@@ -390,6 +400,7 @@ def check_goal(goal: str, limits: Limits | None) -> None:
         raise InputError(
             "the goal holds a NUL character or half a surrogate pair", code="invalid-text"
         )
+    check_answers(answers)
 
 
 class _ModelAnswer(NamedTuple):

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.checking.checker import read_and_check
@@ -25,11 +25,15 @@ from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.forbidden_fields import redact_forbidden
 from planwave.planner.graph_builder import ModelDefaults, build_graph
 from planwave.planner.plan_check import PlanCheck
+from planwave.planner.questions import NO_ANSWERS, read_questions
 from planwave.planner.repeated_join import repeated_join
 from planwave.planner.reply_schema import ReplyPlan, parse_reply, refusal
 from planwave.providers.protocols import Providers
 from planwave.providers.reply_text import fenced_blocks, json_text, split_reasoning
 from planwave.settings import Limits
+
+if TYPE_CHECKING:
+    from planwave.shapes.plans import PlanQuestion
 
 RETRY_WITHOUT_REPLY = frozenset({"provider-error-reply", "html-reply"})
 """Findings about the way, not about the plan: the model is asked again, without being shown the reply."""
@@ -193,7 +197,8 @@ class ParseContext(NamedTuple):
     """The node types, providers and limits that replies are checked against.
 
     ``node_types`` are the only ones a plan may use, the default first; ``max_nodes`` bounds it below
-    what the limits allow; ``rules`` say what its nodes may have.
+    what the limits allow; ``rules`` say what its nodes may have; ``answers`` are those
+    of a person, by question.
     """
 
     catalogue: NodeTypes
@@ -204,6 +209,7 @@ class ParseContext(NamedTuple):
     node_types: Sequence[str] | None = None
     max_nodes: int | None = None
     rules: PlanRules = NO_RULES
+    answers: Mapping[str, str] = NO_ANSWERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +223,7 @@ class ParseResult:
         title: The plan's own title, "" where it has none.
         diagnostics: Every finding by its place; errors where ``graph`` is None.
         fixes: The changes made, one sentence each.
+        questions: What the model asks, with the answers that it assumes.
     """
 
     reply: str
@@ -224,6 +231,7 @@ class ParseResult:
     title: str = ""
     diagnostics: Sequence[Diagnostic] = ()
     fixes: Sequence[str] = ()
+    questions: Sequence[PlanQuestion] = ()
 
 
 def read_reply(reply: str, context: ParseContext, finish_reason: str = "stop") -> ParseResult:
@@ -237,12 +245,14 @@ def read_reply(reply: str, context: ParseContext, finish_reason: str = "stop") -
     document = read_document(reply, context.limits, finish_reason)
     if document.error is not None:
         return ParseResult(document.reply, diagnostics=document.findings, fixes=document.fixes)
-    plan, findings = _parse_plan(document.value, context.translate)
+    asked = read_questions(document.value, context.answers, may_ask=context.translate is None)
+    plan, findings = _parse_plan(asked.rest, context.translate)
     findings = [*document.findings, *findings]
     if plan is None:
         return ParseResult(document.reply, diagnostics=findings, fixes=document.fixes)
     reading = _build_and_check(plan, context, findings)
-    return replace(reading, reply=document.reply, fixes=(*document.fixes, *reading.fixes))
+    fixes = (*document.fixes, *asked.fixes, *reading.fixes)
+    return replace(reading, reply=document.reply, fixes=fixes, questions=asked.questions)
 
 
 class ReplyDocument(NamedTuple):

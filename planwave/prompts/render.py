@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -79,6 +79,7 @@ def planner_prompt(
     model: str,
     max_nodes: int | None = None,
     tools: Sequence[ToolCard] = (),
+    answers: Mapping[str, str] | None = None,
 ) -> tuple[str, str]:
     """Return the system and the user prompt for a plan.
 
@@ -90,6 +91,7 @@ def planner_prompt(
         model: See ``provider``.
         max_nodes: The most nodes a plan may have, None for no limit.
         tools: The tools that a plan may link to agents.
+        answers: What a person answered to the questions of an earlier plan of the goal, by question.
     """
     system = _render(
         "planner_system.j2",
@@ -100,7 +102,7 @@ def planner_prompt(
         max_nodes=max_nodes,
         tools=tools,
     )
-    return system, _render("planner_user.j2", goal=goal)
+    return system, _render("planner_user.j2", goal=goal, answers=answers or {})
 
 
 def repair_prompt(

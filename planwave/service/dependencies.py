@@ -41,6 +41,7 @@ class PlannerPort(Protocol):
         model: str | None = None,
         *,
         on_progress: Callable[[Any], None] | None = None,
+        answers: Mapping[str, str] = ...,
     ) -> Plan: ...
     async def revise(
         self,

@@ -19,6 +19,17 @@ class PlanOrigin(TypedDict):
     revision: int
 
 
+class PlanQuestion(TypedDict):
+    """What a goal left open, and the answer under which its plan is written."""
+
+    question: str
+    answer: str
+    assumed: bool
+    """Whether the model assumed the answer; otherwise a person gave it."""
+    options: list[str]
+    """Answers to choose from, as the model named them; any other may be given too."""
+
+
 class PlanDocument(GraphDocument):
     """A plan in its newest revision, but for its inputs."""
 
@@ -55,6 +66,8 @@ class PlanDocument(GraphDocument):
     diagnostics: list[DiagnosticResponse]
     fixes: list[str]
     """Corrections of the model's reply."""
+    questions: list[PlanQuestion]
+    """What the goal left open, at most three; plan again with `answers` to change an answer."""
     attempts: list[dict[str, Any]]
     """`{reply, finish_reason, diagnostics, usage}` of each model call that wrote it; `GET /api/spend` counts them as planning."""
     forecast: dict[str, Any]

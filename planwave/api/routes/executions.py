@@ -238,7 +238,9 @@ async def run(
     if plan_id is None:
         service.executions.driver.check_capacity()
         own_id = None if preassigned_id is None else sibling_id(preassigned_id)
-        plan = await service.plans.create(body.prompt, body.provider, body.model, plan_id=own_id)
+        plan = await service.plans.create(
+            body.prompt, body.provider, body.model, plan_id=own_id, answers=body.answers
+        )
         plan_id = plan.plan_id
     how = run_arguments(body.inputs, body.options)
     try:

@@ -82,6 +82,9 @@ async def create_plan(
 ) -> Response:
     """Let a model write a plan for a goal; check and store the plan. Its hash is the `ETag`.
 
+    Where the goal leaves open what the plan depends on, the plan has at most three `questions`, each with the
+    answer under which it is written. Repeat the request with `answers` to have it written under others.
+
     With `stream=1` the answer is `200` with events: `delta {text, reasoning}`, `title {title}`,
     `node {id, name, …}`, `edge {source, target, channel}`, `repair {attempt, diagnostics}` (the
     plan is written again: discard its earlier events), `fix {fix}`; the last one is `plan` with the
@@ -96,6 +99,7 @@ async def create_plan(
             body.model,
             plan_id=preassigned_id,
             on_progress=on_progress,
+            answers=body.answers,
         )
         record = replace(record_of(plan), needs_approval=service.requires_approval)
         return await _with_inputs(service, plan_json(record, "draft"))

@@ -124,8 +124,7 @@ PLAN: Final[_Json] = {
     "inputs": {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
     **GRAPH,
     "diagnostics": [],
-    "fixes": [],
-    "attempts": [],
+    **{"fixes": [], "questions": [], "attempts": []},
     "forecast": FORECAST,
 }
 _LISTED_PLAN: Final[_Json] = {

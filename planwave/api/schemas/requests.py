@@ -13,6 +13,7 @@ from pydantic import (
 from pydantic_core import core_schema
 
 from planwave.api.schemas.examples import GOAL
+from planwave.planner.questions import MAX_QUESTIONS
 
 MAX_NOTE_CHARS: Final = 1_000
 
@@ -45,6 +46,13 @@ class GoalModel(RequestModel):
         None, description="Who plans, and runs the steps the plan leaves open; else the default."
     )
     model: str | None = Field(None, description="A model of that provider.")
+    answers: dict[str, str] = Field(
+        default={},
+        max_length=MAX_QUESTIONS,
+        description="Answers to the `questions` of an earlier plan of the goal, by question; what is not "
+        "answered is assumed.",
+        examples=[{}],
+    )
 
 
 class BudgetModel(RequestModel):

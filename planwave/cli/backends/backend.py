@@ -397,8 +397,10 @@ class Backend(Queries, Protocol):
         """
         ...
 
-    async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
-        """Plan a goal and store the plan."""
+    async def plan_goal(
+        self, goal: str, on_progress: Callable[[PlanUpdate], None], answers: Mapping[str, str]
+    ) -> Plan:
+        """Plan a goal, with answers to what it leaves open, and store the plan."""
         ...
 
     async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:

@@ -56,9 +56,11 @@ class LocalBackend:
         """See ``Backend.planner_name``."""
         return "/".join(self.service.providers.resolve(None, None))
 
-    async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
+    async def plan_goal(
+        self, goal: str, on_progress: Callable[[PlanUpdate], None], answers: Mapping[str, str]
+    ) -> Plan:
         """See ``Backend.plan_goal``."""
-        return await self.service.plans.create(goal, on_progress=on_progress)
+        return await self.service.plans.create(goal, on_progress=on_progress, answers=answers)
 
     async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
         """See ``Backend.plan_source``."""

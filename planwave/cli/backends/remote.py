@@ -285,7 +285,9 @@ class RemoteBackend:
         chosen = "/".join(name for name in (self._provider, self._model) if name)
         return f"the service at {self._client.url}" + (f": {chosen}" if chosen else "")
 
-    async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
+    async def plan_goal(
+        self, goal: str, on_progress: Callable[[PlanUpdate], None], answers: Mapping[str, str]
+    ) -> Plan:
         """See ``Backend.plan_goal``.
 
         Raises:
@@ -293,7 +295,7 @@ class RemoteBackend:
         """
         self._reject_imports()
         plan = await self._client.create_plan(
-            goal, self._provider, self._model, on_progress=on_progress
+            goal, self._provider, self._model, on_progress=on_progress, answers=answers
         )
         return plan_of(plan_from_json(plan))
 

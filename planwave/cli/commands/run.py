@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -22,6 +22,7 @@ from planwave.cli.inputs import (
     titled_source,
 )
 from planwave.cli.options import (
+    AnswerOption,
     ApproveOption,
     BudgetOption,
     BudgetTokensOption,
@@ -31,6 +32,7 @@ from planwave.cli.options import (
     MaxParallelOption,
     OnFailure,
     OnFailureOption,
+    QuestionsOption,
     RunFromOption,
     RunToOption,
     Scheduling,
@@ -38,6 +40,8 @@ from planwave.cli.options import (
     SetResultOption,
     shared_options,
 )
+from planwave.cli.prompts import terminal_prompter
+from planwave.cli.questions import ask_questions, read_answers
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.plan import PlanDraft, live_draft, show_plan
 from planwave.errors import PlanwaveError
@@ -66,6 +70,8 @@ def run(
     approve: ApproveOption = False,
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
+    answers: AnswerOption = None,
+    questions: QuestionsOption = None,
 ) -> None:
     """Plan a goal and run the plan, with live progress.
 
@@ -90,20 +96,30 @@ def run(
             options=options,
             inputs=read_inputs(inputs or ()),
             require_approval=approve,
+            answers=read_answers(answers or ()),
+            asks=questions,
         ),
     )
 
 
 @shared_options(with_model=True, untrusted="ask", over_http=True)
-def plan(ctx: CommandContext, goal: GoalArgument) -> None:
+def plan(
+    ctx: CommandContext,
+    goal: GoalArgument,
+    answers: AnswerOption = None,
+    questions: QuestionsOption = None,
+) -> None:
     """Plan a goal, show the plan and store it; nothing runs.
+
+    Where the goal leaves something open, the plan assumes answers and says which. `--questions` asks you first.
 
     For example:
 
     * `planwave plan "Organise a two-day conference for 80 people"`
     * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
     """
-    run_and_exit(ctx, RunJob(goal=read_goal(goal)))
+    answered = read_answers(answers or ())
+    run_and_exit(ctx, RunJob(goal=read_goal(goal), answers=answered, asks=questions))
 
 
 @shared_options(with_model=True, untrusted="ask", over_http=True)
@@ -176,7 +192,7 @@ def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
         # Lazy: test_help_loads_no_heavy_library
         from planwave.planner.planner import check_goal
 
-        check_goal(job.goal, settings.limits)
+        check_goal(job.goal, settings.limits, job.answers)
     if ctx.running_service(settings) is None:  # a service uses its own models
         source = job.source if job.flow is None else flow_source(job.flow)
         missing = missing_model(ctx.factories, settings, source)
@@ -187,6 +203,7 @@ def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
         raise typer.Exit(code)
 
 
+_STOPPED = "stopped before anything ran"
 _STOPPED_WHILE_PLANNING = "stopped while planning; nothing was run, and no plan was stored"
 
 
@@ -201,6 +218,8 @@ class RunJob:
         options: The run options; None to plan only.
         inputs: The inputs of the execution, as far as they were parsed without the graph.
         require_approval: Ask before the first node starts.
+        answers: Answers to questions that the goal leaves open.
+        asks: Whether to ask on the terminal what is open; None where the settings say it.
     """
 
     goal: str = ""
@@ -209,6 +228,8 @@ class RunJob:
     options: RunOptions | None = None
     inputs: Sequence[InputArgument] = ()
     require_approval: bool = False
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
+    asks: bool | None = None
 
     @property
     def is_planned(self) -> bool:
@@ -224,14 +245,15 @@ async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
         PlanwaveError: Planning or starting failed.
     """
     console = ctx.console()
+    if job.asks is None:
+        job = replace(job, asks=settings.ask_questions)
     with Interrupt(console) as interrupt:
         async with ctx.backend(settings, interrupt) as backend:
             try:
                 plan = await interrupt.cancel_on_signal(_make_plan(backend, console, settings, job))
             except Interrupted as stopped:
-                stopped.message = (
-                    "stopped before anything ran" if job.is_planned else _STOPPED_WHILE_PLANNING
-                )
+                has_plan = job.is_planned or job.asks  # it may have been stopped at a question
+                stopped.message = _STOPPED if has_plan else _STOPPED_WHILE_PLANNING
                 raise
             if job.options is not None:
                 _note_missing_inputs(console, plan.graph, job)
@@ -253,12 +275,23 @@ async def _make_plan(
     elif job.source is not None:
         plan = await backend.plan_source(job.source, job.inputs)
     else:
-        with live_draft(console, PlanDraft(backend.planner_name())) as tell:
-            plan = await backend.plan_goal(job.goal, tell)
-        console.line()
+        plan = await _plan_goal(backend, console, job.goal, job.answers)
+        prompter = terminal_prompter(console) if job.asks else None
+        answers = await ask_questions(console, prompter, plan.questions)
+        if answers is not None:
+            plan = await _plan_goal(backend, console, job.goal, answers)
     usual = {"usd": settings.limits.budget_usd, "tokens": settings.limits.budget_tokens}
     budget = {} if job.options is None else job.options.budget_limits
-    show_plan(console, plan, budget={**usual, **budget})
+    show_plan(console, plan, budget={**usual, **budget}, has_answer_option=not job.is_planned)
+    return plan
+
+
+async def _plan_goal(
+    backend: Backend, console: CommandConsole, goal: str, answers: Mapping[str, str]
+) -> Plan:
+    with live_draft(console, PlanDraft(backend.planner_name())) as tell:
+        plan = await backend.plan_goal(goal, tell, answers)
+    console.line()
     return plan
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -36,16 +37,21 @@ _MODELS_SHOWN: Final = 4
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
+    from planwave.shapes.plans import PlanQuestion
+
 
 def show_plan(
     console: CommandConsole,
     plan: Plan,
     facts: Iterable[Line] = (),
     budget: Mapping[str, float] | None = None,
+    *,
+    has_answer_option: bool = False,
 ) -> None:
-    """Write a plan: title, facts, waves with their nodes, forecast, fixes and warnings.
+    """Write a plan: title, facts, assumed answers, waves with their nodes, forecast, fixes and warnings.
 
-    With the limits of a ``budget``, the forecast says whether it may exceed them.
+    With the limits of a ``budget``, the forecast says whether it may exceed them. With
+    ``has_answer_option`` each assumed answer names the option of the command that changes it.
     """
     author = _author(plan.provider, plan.model)
     console.line(
@@ -54,6 +60,7 @@ def show_plan(
         )
     )
     console.texts(facts)
+    console.texts(question_lines(plan.questions, with_flags=has_answer_option))
     console.lines(wave_lines(console, plan.graph, author))
     console.line()
     console.texts(forecast_lines(console, plan.forecast))
@@ -68,6 +75,25 @@ def show_plan(
             console.text(
                 Text(f"Warning   {one_line(str(diagnostic.get('message')))}", style="yellow")
             )
+
+
+def question_lines(
+    questions: Iterable[PlanQuestion], *, with_flags: bool = False
+) -> Iterable[Text]:
+    """Yield the lines of what a plan assumes or was told.
+
+    Args:
+        questions: Those of the plan.
+        with_flags: Whether to name the option that changes an assumed answer, as a shell reads it.
+    """
+    for each in questions:
+        head = ("Assumed   ", "bold yellow") if each["assumed"] else ("Answered  ", "bold")
+        yield Text.assemble(
+            head, one_line(each["question"]), " ", (one_line(each["answer"]), "bold")
+        )
+        if with_flags and each["assumed"]:
+            flag = shlex.quote(f"{one_line(each['question'])}=ANSWER")
+            yield Text(f"          to change it: --answer {flag}", style="dim")
 
 
 def inputs_text(inputs: Mapping[str, Any] | None) -> str:

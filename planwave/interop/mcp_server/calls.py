@@ -386,12 +386,14 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
         "edges": edges,
         "waves": waves,
         "forecast": dict(plan.forecast),
+        "questions": [*plan.questions],
         "next": "Call `run` with this plan_id to run it.",
     }
 
 
 def _plan_text(plan: Mapping[str, Any]) -> str:
     lines = [f"{plan['title']} (plan_id: {plan['plan_id']})"]
+    lines += [f"Assumed: {each['question']} {each['answer']}" for each in plan["questions"]]
     for node in plan["nodes"]:
         after = [e["source"] for e in plan["edges"] if e["target"] == node["id"]]
         needs = f" after {', '.join(after)}" if after else ""

@@ -248,7 +248,8 @@ class _PlanStream:
         for attempt in plan.attempts[self._repairs :]:
             self._emit(self._usage_event(attempt["usage"]), self._budget.take())
         await self._events.join()
-        return {"goal": plan.user_prompt, "title": plan.title, **plan.graph.to_document()}
+        asked = {"questions": [*plan.questions]} if plan.questions else {}
+        return {"goal": plan.user_prompt, "title": plan.title, **asked, **plan.graph.to_document()}
 
     def _on_progress(self, progress: PlanEvent) -> None:
         if progress.usage is not None:

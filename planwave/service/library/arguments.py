@@ -47,6 +47,7 @@ class PlanArguments(TypedDict, total=False):
     provider: str | None
     model: str | None
     on_progress: Callable[[PlanEvent], None] | None
+    answers: Mapping[str, str] | None
 
 
 class GoalArguments(PlanArguments, _StartArguments, total=False):

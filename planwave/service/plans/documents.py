@@ -48,8 +48,8 @@ IMPORTED_FROM: Final = "imported_from"
 _PLAN_FIELDS: Final = frozenset(
     {
         "plan_id", "user_prompt", "title", "status", "revision", "hash", "created_at", "provider",
-        "model", "diagnostics", "fixes", "attempts", "forecast", "name", "description",
-        "published", "live_revision", "approval", "inputs", "origin", "proposal",
+        "model", "diagnostics", "fixes", "questions", "attempts", "forecast", "name",
+        "description", "published", "live_revision", "approval", "inputs", "origin", "proposal",
         IMPORTED_FROM,
     }
 )  # fmt: skip
@@ -324,6 +324,7 @@ def plan_json(record: PlanRecord, status: PlanStatus) -> PlanDocument:
     approval = record.approvals.get(record.hash)
     document = {
         **record.document,
+        "questions": record.document.get("questions", []),
         "status": status,
         "name": record.name,
         "description": record.description,
@@ -354,6 +355,7 @@ def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:
         model=document.get("model"),
         diagnostics=document.get("diagnostics", ()),
         fixes=document.get("fixes", ()),
+        questions=document.get("questions", ()),
         attempts=document.get("attempts", ()),
         forecast=document.get("forecast", {}),
     )

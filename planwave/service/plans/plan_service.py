@@ -49,6 +49,7 @@ from planwave.ids import new_id
 from planwave.jsonio import dumps_trusted
 from planwave.planner.cost_estimate import forecast
 from planwave.planner.plan_check import require_for_author
+from planwave.planner.questions import NO_ANSWERS
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.plans.documents import (
@@ -151,6 +152,7 @@ class PlanService(PlanQueries):
         *,
         on_progress: Callable[[Any], None] | None = None,
         plan_id: str | None = None,
+        answers: Mapping[str, str] = NO_ANSWERS,
     ) -> Plan:
         """Plan a goal. The plan is durable when this returns.
 
@@ -161,9 +163,10 @@ class PlanService(PlanQueries):
             on_progress: Called with each progress event while the plan is written; must not block.
             plan_id: The id of the plan, chosen by a caller that may repeat the request; if it
                 exists already, it is returned.
+            answers: Answers to the questions of an earlier plan of the goal, by question.
 
         Raises:
-            InputError: The goal is empty or too long.
+            InputError: The goal is empty or too long, or an answer is.
             UnknownProvider, UnavailableProvider, UnknownModel: No model was called.
             PlanInvalid: The model's plan could not be repaired; nothing is stored.
             ProviderError: The model could not be reached.
@@ -174,7 +177,7 @@ class PlanService(PlanQueries):
         try:
             with nullcontext() if tracer is None else tracer.planning(prompt):
                 plan = await self._dependencies.planner.create_plan(
-                    prompt, provider, model, on_progress=on_progress
+                    prompt, provider, model, on_progress=on_progress, answers=answers
                 )
         except (PlanInvalid, ProviderError) as error:
             caller = self._dependencies.providers.resolve(provider, model)

@@ -19,7 +19,7 @@ import pytest
 from planwave.api.app import create_app
 from planwave.bootstrap import open_service
 from planwave.settings import McpServerSettings, Settings
-from tests.support.llm.fake_llm_server import FakeLLMServer, schema_of
+from tests.support.llm.fake_llm_server import FakeLLMServer, prompt_of, schema_of
 from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
 from tests.support.mcp.servers import Marks, scripted_program
 from tests.support.server.in_process_client import NO_RATE_LIMITS, asgi_client
@@ -340,6 +340,42 @@ async def test_every_such_plan_is_refused_and_nothing_is_sent(tmp_path: Path) ->
             codes = {each["code"] for each in refused.json()["issues"]}
             assert codes & {*REFUSALS, BY_THE_CHECK.get(attack)}, (attack, codes)
             around.assert_nothing_happened()
+
+
+async def test_questions_are_part_of_a_plan_and_answers_make_another_one(tmp_path: Path) -> None:
+    nodes = json.loads(planner_reply(reply_node("n")))
+    market = {"question": "Which market?", "assumed": "<b>{{ 7 * 7 }}</b>", "options": ["Austria"]}
+    async with world(tmp_path) as around:
+        around.plan[:] = [json.dumps({"questions": [market] * 4, **nodes})]
+        made = (await around.post("/api/plan", {"prompt": "Do it"})).json()
+        asked = {"question": "Which market?", "answer": "<b>{{ 7 * 7 }}</b>", "assumed": True}
+        assert made["questions"] == [{**asked, "options": ["Austria"]}]
+        stored = (await around.client.get(f"/api/plans/{made['plan_id']}")).json()
+        assert stored["questions"] == made["questions"]
+
+        answers = {"Which market?": "{{ 7 * 7 }} Austria"}
+        other = (await around.post("/api/plan", {"prompt": "Do it", "answers": answers})).json()
+        assert other["questions"] == [
+            {
+                "question": "Which market?",
+                "answer": "{{ 7 * 7 }} Austria",
+                "assumed": False,
+                "options": [],
+            }
+        ]
+        assert (other["user_prompt"], other["hash"]) == ("Do it", made["hash"])
+        assert other["plan_id"] != made["plan_id"]
+        assert "- Which market? {{ 7 * 7 }} Austria" in prompt_of(around.llm.requests[-1].body)
+
+        run = (await around.post("/api/run", {"prompt": "Do it", "answers": answers})).json()
+        ran = (await around.client.get(f"/api/plans/{run['plan_id']}")).json()
+        assert ran["questions"] == other["questions"]
+
+        for bad in ({"Which market?": ""}, {"": "x"}, {"q": "x" * 501}):
+            refused = await around.post("/api/plan", {"prompt": "Do it", "answers": bad})
+            assert (refused.status_code, refused.json()["code"]) == (422, "invalid-goal-answer")
+        too_many = {"prompt": "Do it", "answers": {str(number): "x" for number in range(4)}}
+        assert (await around.post("/api/plan", too_many)).status_code == 422
 
 
 async def test_the_plan_that_only_uses_what_is_offered_is_taken(tmp_path: Path) -> None:

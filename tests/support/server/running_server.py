@@ -110,6 +110,7 @@ class PlannerByGoal:
         model: str | None = None,
         *,
         on_progress: Callable[[PlanProgress], None] | None = None,
+        answers: Mapping[str, str] | None = None,
     ) -> Plan:
         check_goal(prompt, Limits())
         self.goals.append(prompt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ class FixedPlanner:
         model: str | None = None,
         *,
         on_progress: Callable[[PlanProgress], None] | None = None,
+        answers: Mapping[str, str] | None = None,
     ) -> Plan:
         self.goals.append(prompt)
         for each in self.progress:

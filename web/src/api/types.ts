@@ -1015,6 +1015,16 @@ export type ProposalDocument = {
   created_by: PrincipalDocument;
 };
 
+/** What a goal left open, and the answer under which its plan is written. */
+export type PlanQuestion = {
+  question: string;
+  answer: string;
+  /** Whether the model assumed the answer; otherwise a person gave it. */
+  assumed: boolean;
+  /** Answers to choose from, as the model named them; any other may be given too. */
+  options: string[];
+};
+
 /** A plan in its newest revision: a titled graph made for a goal. */
 export type PlanResponse = {
   nodes: NodeDocument[];
@@ -1050,6 +1060,8 @@ export type PlanResponse = {
   diagnostics: DiagnosticResponse[];
   /** Corrections of the model's reply. */
   fixes: string[];
+  /** What the goal left open, at most three; plan again with `answers` to change an answer. */
+  questions: PlanQuestion[];
   /** `{reply, finish_reason, diagnostics, usage}` of each model call that wrote it; `GET /api/spend` counts them as planning. */
   attempts: Record<string, unknown>[];
   /** As of the revision, in the form of `GET …/forecast`; empty for a draft with errors. */
@@ -2639,6 +2651,8 @@ export type PlanRequest = {
   provider?: string | null;
   /** A model of that provider. */
   model?: string | null;
+  /** Answers to the `questions` of an earlier plan of the goal, by question; what is not answered is assumed. */
+  answers?: Record<string, string>;
 };
 
 /** Without a body, it is started at once. */

@@ -61,6 +61,24 @@ def test_plan_shows_fixes_and_warnings() -> None:
     assert "Warning   odd but legal" in console_output(console)
 
 
+def test_assumed_answers_stand_above_the_plan_with_the_option_that_changes_each() -> None:
+    console = plain_console()
+    assumed = {"question": "Who's it \x1b[2Jfor?", "answer": "all", "assumed": True, "options": []}
+    told = {"question": "When?", "answer": "May", "assumed": False, "options": []}
+    plan = replace(make_plan(GRAPH), questions=[assumed, told])
+    show_plan(console, plan, has_answer_option=True)
+    lines = console_output(console).splitlines()
+    assert lines[1:5] == [
+        "Assumed   Who's it [2Jfor? all",
+        """          to change it: --answer 'Who'"'"'s it [2Jfor?=ANSWER'""",
+        "Answered  When? May",
+        "",
+    ]
+    console = plain_console()
+    show_plan(console, plan)
+    assert "--answer" not in console_output(console)
+
+
 def test_terminal_cuts_long_descriptions() -> None:
     console = terminal_console(width=40)
     node = Node("a", "agent", "A", "words " * 100)

@@ -17,8 +17,7 @@ from planwave.shapes.common import OutputsDocument
 
 if TYPE_CHECKING:
     from planwave.shapes.common import NodeStatus
-    from planwave.shapes.executions import OpenRequestResponse, ReusedFrom
-    from planwave.shapes.streams import NodeSnapshot
+    from planwave.shapes.executions import NodeSnapshot, OpenRequestResponse, ReusedFrom
 
 ENDED_NODE: Final = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}

@@ -15,6 +15,8 @@ from planwave.events.budget import ActiveTime, Budget
 from planwave.events.graphs import NestedGraphs
 from planwave.events.node_state import ENDED_NODE, NodeState, OpenRequest
 from planwave.events.paths import ancestor_paths
+from planwave.events.plan_changes import PlanChanges
+from planwave.events.plan_payloads import PlanRevisedData
 from planwave.events.request_text import field_of, is_approved, is_plan_approval, is_timer
 from planwave.events.types import (
     TEXT_DISCARDED,
@@ -44,6 +46,8 @@ from planwave.events.types import (
     NodeUnparked,
     NodeWaiting,
     PauseKind,
+    PlanRevised,
+    StartedData,
     Usage,
     WaveCompleted,
     WaveStarted,
@@ -52,6 +56,7 @@ from planwave.events.types import (
 )
 from planwave.events.unreadable import unreadable_error
 from planwave.events.usage import NO_USAGE, UsageLedger, UsageTotal
+from planwave.events.waves import WaveProgress
 from planwave.graph.result import LastNodes, Result
 from planwave.principals import PrincipalDocument
 from planwave.shapes.common import GraphDocument, OptionsDocument, ParentDocument
@@ -73,6 +78,7 @@ class ExecutionState:
     ``created_at``, ``started_at`` and ``completed_at`` are UTC. ``usage_ledger`` decides which usage was paid. ``approval`` is
     ``{"plan_hash", "approved_in"?, "answer"?}`` where the plan needs one. ``budget`` has the limits of
     what it may use, None without one; ``trigger`` is what started it, None without one; ``last_at`` is the time of the last event.
+    ``graph`` and ``plan_hash`` are those after the last of the ``changes``.
     """
 
     execution_id: str = ""
@@ -103,33 +109,17 @@ class ExecutionState:
     cause: Any = None
     failures: list[str] = field(default_factory=list[str])
     handled_failures: list[str] = field(default_factory=list[str])
-    waves_total: int = 0
+    waves: WaveProgress = field(default_factory=WaveProgress)
+    changes: PlanChanges = field(default_factory=PlanChanges)
     nodes: dict[str, NodeState] = field(default_factory=dict[str, NodeState])
     requests: dict[str, OpenRequest] = field(default_factory=dict[str, OpenRequest])
     closed_requests: dict[str, str] = field(default_factory=dict[str, str])
     usage: UsageTotal = NO_USAGE
     nested_graphs: NestedGraphs = field(default_factory=NestedGraphs)
     usage_ledger: UsageLedger = field(default_factory=UsageLedger, repr=False, compare=False)
-    _waves_begun: set[int] = field(default_factory=set[int], repr=False)
-    _waves_done: set[int] = field(default_factory=set[int], repr=False)
     _requests_by_path: dict[str | None, set[str]] = field(
         default_factory=dict[str | None, set[str]], repr=False
     )
-
-    @property
-    def waves(self) -> WaveResponse:
-        """``{"current", "total"}``: the lowest unfinished wave (the last one when all are).
-
-        A wave in which no node ran, because all were skipped, is passed over.
-        """
-        if self.status == "completed":
-            return {"current": self.waves_total, "total": self.waves_total}
-        current, last_begun = 1, max(self._waves_begun, default=0)
-        while current in self._waves_done or (
-            current < last_begun and current not in self._waves_begun
-        ):
-            current += 1
-        return {"current": min(current, self.waves_total), "total": self.waves_total}
 
     def is_handled(self, node: NodeState) -> bool:
         """Return whether the run continued after a node failed.
@@ -170,6 +160,10 @@ class ExecutionState:
             return None
         wall_s = self.active_time.until(self.last_at) if self.last_at else 0.0
         return self.budget.as_json(self.budget.used(self.usage, wall_s))
+
+    def wave_json(self) -> WaveResponse:
+        """Return ``{"current", "total"}``; see ``WaveProgress.as_json``."""
+        return self.waves.as_json(has_completed=self.status == "completed")
 
     @property
     def waiting_for_input(self) -> bool:
@@ -264,14 +258,6 @@ class ExecutionState:
         for request_id in list(self.requests):
             self.close_request(request_id, "ended")
 
-    def record_wave_started(self, wave: int) -> None:
-        """Record that the first node of a wave has started."""
-        self._waves_begun.add(wave)
-
-    def record_wave_completed(self, wave: int) -> None:
-        """Record that all nodes of a wave have ended."""
-        self._waves_done.add(wave)
-
     def as_json(self, *, nodes: bool = True) -> dict[str, Any]:
         """Return the state as JSON; with ``nodes=False`` without the nodes."""
         document: dict[str, Any] = {
@@ -284,6 +270,7 @@ class ExecutionState:
             "revision": self.revision,
             "flow": self.flow,
             "graph": self.graph,
+            "changes": self.changes.records,
             "inputs": self.inputs,
             "options": self.options,
             "parent": self.parent,
@@ -299,7 +286,7 @@ class ExecutionState:
             "cause": self.cause,
             "failures": list(self.failures),
             "handled_failures": list(self.handled_failures),
-            "waves": self.waves,
+            "waves": self.wave_json(),
             "usage": self.usage.as_json(),
             "waitingForInput": self.waiting_for_input,
             "currentNodeId": self.current_node_id,
@@ -345,7 +332,7 @@ def _created(state: ExecutionState, event: ExecutionCreated) -> None:
     limits = (state.options or {}).get("budget") or {}
     limited = {name: most for name, most in limits.items() if most is not None}
     state.budget = Budget(limited) if limited else None
-    state.waves_total = data.get("waves") or 0
+    state.waves.total = data.get("waves") or 0
     for node in (state.graph or {}).get("nodes", ()):
         state.node(node["id"])
 
@@ -355,10 +342,19 @@ def _started(state: ExecutionState, event: ExecutionStarted) -> None:
     state.started_at = state.started_at or event.at
     if state.budget is not None:
         state.active_time.start(event.at)
-    state.waves_total = event.data.get("waves") or 0
+    _set_shape(state, event.data)
+
+
+def _set_shape(state: ExecutionState, data: StartedData | PlanRevisedData) -> None:
+    state.waves.total = data.get("waves") or 0
     for status in ("linked", "not_reached"):
-        for node_id in event.data.get(status) or ():
+        for node_id in data.get(status) or ():
             state.node(node_id).status = status
+
+
+def _plan_revised(state: ExecutionState, event: PlanRevised) -> None:
+    state.changes.record(event, state)
+    _set_shape(state, event.data)
 
 
 def _paused(state: ExecutionState, event: ExecutionPaused) -> None:
@@ -418,12 +414,12 @@ def _cancelled(state: ExecutionState, event: ExecutionCancelled) -> None:
 
 def _wave_started(state: ExecutionState, event: WaveStarted) -> None:
     if event.path is None:
-        state.record_wave_started(event.data["wave"])
+        state.waves.begun.add(event.data["wave"])
 
 
 def _wave_completed(state: ExecutionState, event: WaveCompleted) -> None:
     if event.path is None:
-        state.record_wave_completed(event.data["wave"])
+        state.waves.done.add(event.data["wave"])
 
 
 def _node_parked(state: ExecutionState, event: NodeParked) -> None:
@@ -578,6 +574,7 @@ REDUCERS: Final[Mapping[str, Callable[[ExecutionState, Any], None]]] = {
     "execution.completed": _completed,
     "execution.failed": _failed,
     "execution.cancelled": _cancelled,
+    "plan.revised": _plan_revised,
     "wave.started": _wave_started,
     "wave.completed": _wave_completed,
     "node.started": _node_started,

@@ -27,6 +27,7 @@ from typing import (
 from typing_extensions import TypedDict, get_type_hints
 
 from planwave.errors import ErrorDocument
+from planwave.events.plan_payloads import PlanRevisedData
 from planwave.expressions.json_text import to_text
 from planwave.graph.model import Json
 from planwave.principals import PrincipalDocument
@@ -333,10 +334,9 @@ class NodeBlockedData(TypedDict):
 
 
 class NodeWaitingData(TypedDict):
-    """A request that a node waits for.
+    """A request that a node waits for; ``interrupted``: the driver asks about an interrupted attempt.
 
-    ``interrupted``: the driver asks what to do with an interrupted attempt. ``duration_s`` and
-    ``own_time_s`` are how long the attempt has run, and how long it did its own work.
+    ``duration_s`` and ``own_time_s`` are how long the attempt has run, and how long it did its own work.
     """
 
     request_id: str
@@ -384,10 +384,9 @@ class NodeEventData(TypedDict):
 
 
 class NestedRunOpenedData(TypedDict):
-    """A nested run; ``graph`` and ``inputs`` are hashes.
+    """A nested run; ``graph`` and ``inputs`` are hashes, ``document`` is the graph, with its first run.
 
-    ``document`` is the graph, with the first run of that hash; ``before`` is the highest attempt
-    that nodes of earlier runs under this key had.
+    ``before`` is the highest attempt that nodes of earlier runs under this key had.
     """
 
     key: str
@@ -451,6 +450,7 @@ ExecutionWarned = Event[Literal["execution.warned"], WarnedData]
 ExecutionCompleted = Event[Literal["execution.completed"], CompletedData]
 ExecutionFailed = Event[Literal["execution.failed"], FailedData]
 ExecutionCancelled = Event[Literal["execution.cancelled"], CancelledData]
+PlanRevised = Event[Literal["plan.revised"], PlanRevisedData]
 WaveStarted = Event[Literal["wave.started"], WaveStartedData]
 WaveCompleted = Event[Literal["wave.completed"], WaveCompletedData]
 NodeStarted = Event[Literal["node.started"], NodeStartedData]
@@ -478,7 +478,7 @@ NodeOutcome = NodeCompleted | NodeFailed | NodeSkipped | NodeBlocked | NodeCance
 TypedEvent = (
     ExecutionCreated | ExecutionStarted | ExecutionPaused | ExecutionResumed
     | ExecutionWarned | ExecutionCompleted | ExecutionFailed | ExecutionCancelled | WaveStarted | WaveCompleted
-    | NodeStarted | NodeRetrying | NodeWaiting | NodeAnswered | NodeParked | NodeUnparked
+    | PlanRevised | NodeStarted | NodeRetrying | NodeWaiting | NodeAnswered | NodeParked | NodeUnparked
     | NodeLog | NodeEmitted | NodeDelta | Usage | NestedRunOpened | NestedRunAbandoned | OnceStored
     | NodeOutcome
 )  # fmt: skip
@@ -529,6 +529,7 @@ EXECUTION_WARNED: Final = EventType[WarnedData]("execution.warned")
 EXECUTION_COMPLETED: Final = EventType[CompletedData]("execution.completed")
 EXECUTION_FAILED: Final = EventType[FailedData]("execution.failed")
 EXECUTION_CANCELLED: Final = EventType[CancelledData]("execution.cancelled")
+PLAN_REVISED: Final = EventType[PlanRevisedData]("plan.revised")
 WAVE_STARTED: Final = EventType[WaveStartedData]("wave.started")
 WAVE_COMPLETED: Final = EventType[WaveCompletedData]("wave.completed")
 NODE_STARTED: Final = EventType[NodeStartedData]("node.started")
@@ -551,10 +552,9 @@ USAGE: Final = EventType[UsageData]("usage")
 
 
 def typed_event(event: Event) -> TypedEvent:
-    """Return an event by its type, for the type checker.
+    """Return an event by its type, for the type checker; O(1).
 
-    The ``node.event`` with which the engine stores nested runs and once values become events of
-    types of their own. All other events are returned as they are. O(1).
+    The ``node.event`` with which the engine stores nested runs and once values get types of their own.
     """
     if event.type == "node.event" and (own_type := engine_type(event.data)) is not None:
         event = event._replace(type=own_type, data=event.data["data"])

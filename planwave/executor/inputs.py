@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from planwave.errors import InputError, InvalidInputs, TemplateError
 from planwave.executor.options import RunOptions
 from planwave.executor.program import BoundNode, Program
+from planwave.executor.scheduling.types import SchedulingRules
 from planwave.executor.scheduling.waves import WaveBarrier
 from planwave.expressions import TaskTemplate, check_task, has_template
 from planwave.expressions.json_text import copy_json
@@ -52,7 +53,7 @@ class InputPlan:
 def wave_count(program: Program, entry: InputPlan) -> int:
     """Return the number of waves of a run of that part of a program."""
     topology, preset = program.topology, {node: () for node in entry.preset}
-    return WaveBarrier(topology, preset, entry.part, entry.dropped, barrier=False).total
+    return WaveBarrier(topology, preset, entry.part, entry.dropped, SchedulingRules()).total
 
 
 def plan_inputs(

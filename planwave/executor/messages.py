@@ -10,14 +10,16 @@ everything else waits until the events of the turn are durable.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Literal
 
 from planwave.errors import PlanwaveError
+from planwave.events import Event
+from planwave.events.plan_payloads import PlanRevisedData
 from planwave.events.types import NodeCompletedData
 from planwave.executor.state import Attempt, GraphRun, NodeRun, Outputs, ReplyTo
-from planwave.graph.model import Json
+from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
 from planwave.principals import PrincipalDocument
 
@@ -218,6 +220,25 @@ class AnswerRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RevisePlan:
+    """Change the graph that is run.
+
+    Attributes:
+        graph: The graph that it becomes.
+        data: What the event of the change says, as far as that is known before.
+        create: Returns a run of that graph, of which nothing has been started, for the lowest waves of nodes.
+        reply: Gets the outcome.
+        stored: All events of the execution that are durable; the driver reads them before the turn.
+    """
+
+    graph: Graph
+    data: PlanRevisedData
+    create: Callable[[Mapping[str, int]], GraphRun]
+    reply: ReplyTo
+    stored: Sequence[Event] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RetryTimer:
     """The delay before an attempt is over."""
 
@@ -282,7 +303,7 @@ class PlaceGranted:
     """The execution has the running place that it waited for."""
 
 
-Command = CancelNode | PauseExecution | ResumeExecution | AnswerRequest
+Command = CancelNode | PauseExecution | ResumeExecution | AnswerRequest | RevisePlan
 """Commands of callers who wait for the reply."""
 
 Message = (

@@ -29,3 +29,11 @@ class Journal(Protocol):
             StoreError: The store cannot write now.
         """
         ...
+
+    async def events(self, execution_id: str) -> Sequence[Event]:
+        """Return all events of an execution that are durable, in order.
+
+        Raises:
+            StoreError: They cannot be read now.
+        """
+        ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from planwave.events.types import NodeWaiting, TypedEvent
@@ -103,6 +103,14 @@ class StoredGraphRun:
         if depends_on is not None:
             self.depends_on[path] = depends_on
 
+    def revise(self, dropped: Collection[str]) -> None:
+        """Forget, as its graph was changed, what happened to nodes that are gone or never began."""
+        begun = {event.path for event in self.events if event.type in _BEGINS}
+        begun.difference_update(dropped)
+        self.events = [
+            event for event in self.events if event.type == "wave.started" or event.path in begun
+        ]
+
     def count_attempt(self, number: int) -> None:
         """Raise the highest attempt of this run, and of the runs around it."""
         run = self
@@ -146,6 +154,7 @@ class StoredGraphRun:
             yield from versions.items()
 
 
+_BEGINS: Final = frozenset({"node.started", "node.completed"})
 _EMITTED: Final = frozenset({"node.event", "node.log"})
 
 

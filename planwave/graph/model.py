@@ -196,7 +196,7 @@ class Graph:
         Callers share it, and it shares values with the graph: do not change it.
         """
         return {
-            "nodes": [_node_document(node) for node in self.nodes],
+            "nodes": [node_document(node) for node in self.nodes],
             "edges": [edge_document(edge) for edge in self.edges],
         }
 
@@ -214,7 +214,8 @@ def _grouped(edges: Iterable[Edge], end: Callable[[Edge], str]) -> dict[str, lis
     return groups
 
 
-def _node_document(node: Node) -> dict[str, Json]:
+def node_document(node: Node) -> dict[str, Json]:
+    """Return the wire form of a node; it shares values with the node."""
     node_id, node_type, name, description, data, _, ui, policy = node
     document: dict[str, Json] = {"id": node_id, "type": node_type, "name": name}
     if description:

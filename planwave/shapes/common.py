@@ -93,6 +93,15 @@ class GraphDocument(TypedDict):
     edges: list[EdgeDocument]
 
 
+class GraphChangeDocument(TypedDict):
+    """What a change makes of a graph: ``nodes`` and ``edges`` are new or changed ones, whole."""
+
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]
+    dropped_nodes: list[str]
+    dropped_edges: list[str]
+
+
 class OutputDocument(TypedDict):
     """One output of a node."""
 

@@ -10,11 +10,13 @@ from planwave.errors import ErrorDocument
 from planwave.principals import PrincipalDocument
 from planwave.shapes.common import (
     ExecutionStatus,
+    GraphChangeDocument,
     JsonSchema,
     NodeStatus,
     OptionsDocument,
     Outcome,
     OutcomeResponse,
+    OutputsDocument,
     ParentDocument,
     StatusResponse,
 )
@@ -476,6 +478,63 @@ class DocumentResponse(StatusResponse, OutcomeResponse):
     node_results: dict[str, str]
     execution_logs: list[str]
     graph: dict[str, Any] | None
+    """As the last of its changes left it."""
+    changes: list[PlanChangeResponse]
+    """What was changed in it while it ran or waited, in order."""
+
+
+class NodeSnapshot(TypedDict):
+    """A node, nested or not, when a client connected."""
+
+    path: str
+    name: str | None
+    """Of a nested node that has one; the graph has the names of the others."""
+    status: NodeStatus
+    attempts: int
+    wave: int | None
+    started_at: str | None
+    completed_at: str | None
+    duration_s: float | None
+    outputs: OutputsDocument | None
+    error: ErrorDocument | None
+    traceback: NotRequired[str]
+    """Where the exception of its code came from; only for the operator."""
+    handled: bool
+    """Its own policy caught its failure, as in `node.failed`; a node around it that completed is not
+    counted here, but it is in the document."""
+    reason: str | None
+    handle: str | None
+    """The required handle that got no value, for a skipped node."""
+    cause: Any
+    reused: ReusedFrom | None
+    via: str | None
+    """The edge that won `join: any`."""
+    answer: Any
+    prompt: Any
+    provider: Any
+    model: Any
+    usage: UsageResponse
+    text: str
+    """Streamed so far by the newest attempt."""
+    reasoning: str
+
+
+class PlanChangeResponse(TypedDict):
+    """A change of the graph of an execution while it ran or waited."""
+
+    change: int
+    """Counts the changes from 1."""
+    at: str
+    base: str
+    """The hash of the graph before it."""
+    hash: str
+    note: str
+    """Why it was made, in the words of who asked for it."""
+    revised_by: PrincipalDocument | None
+    written_by: Literal["model"] | None
+    graph_change: GraphChangeDocument
+    dropped: list[NodeSnapshot]
+    """The steps that it dropped although they had begun, as they were by then."""
 
 
 class ExplainResponse(TypedDict):

@@ -11,58 +11,21 @@ from planwave.principals import PrincipalDocument
 from planwave.shapes.common import (
     ExecutionStatus,
     GraphDocument,
-    NodeStatus,
     OptionsDocument,
-    OutputsDocument,
     ParentDocument,
 )
 from planwave.shapes.executions import (
     BudgetResponse,
+    NodeSnapshot,
     OpenRequestResponse,
     PlanApprovalResponse,
-    ReusedFrom,
+    PlanChangeResponse,
     UsageResponse,
     WaveResponse,
 )
 from planwave.shapes.graphs import DiagnosticResponse
 
 # -- the WebSocket ---------------------------------------------------------------------------------
-
-
-class NodeSnapshot(TypedDict):
-    """A node, nested or not, when a client connected."""
-
-    path: str
-    name: str | None
-    """Of a nested node that has one; the graph has the names of the others."""
-    status: NodeStatus
-    attempts: int
-    wave: int | None
-    started_at: str | None
-    completed_at: str | None
-    duration_s: float | None
-    outputs: OutputsDocument | None
-    error: ErrorDocument | None
-    traceback: NotRequired[str]
-    """Where the exception of its code came from; only for the operator."""
-    handled: bool
-    """Its own policy caught its failure, as in `node.failed`; a node around it that completed is not
-    counted here, but it is in the document."""
-    reason: str | None
-    handle: str | None
-    """The required handle that got no value, for a skipped node."""
-    cause: Any
-    reused: ReusedFrom | None
-    via: str | None
-    """The edge that won `join: any`."""
-    answer: Any
-    prompt: Any
-    provider: Any
-    model: Any
-    usage: UsageResponse
-    text: str
-    """Streamed so far by the newest attempt."""
-    reasoning: str
 
 
 class SnapshotMessage(TypedDict):
@@ -78,6 +41,9 @@ class SnapshotMessage(TypedDict):
     revision: int | None
     flow: str | None
     graph: GraphDocument | None
+    """As the last of its changes left it."""
+    changes: list[PlanChangeResponse]
+    """What was changed in it while it ran or waited, in order."""
     inputs: dict[str, dict[str, Any]] | None
     options: OptionsDocument | None
     parent: ParentDocument | None

@@ -139,7 +139,7 @@ def _members(
         "waitingForInput": state.waiting_for_input,
         "currentNodeId": state.current_node_id,
         "requests": [request.as_json() for request in state.requests.values()],
-        "waves": state.waves,
+        "waves": state.wave_json(),
         "usage": state.usage.as_json(),
         "budget": state.budget_json(),
         "inputs": state.inputs,
@@ -148,6 +148,7 @@ def _members(
         "node_results": _results(state),
         "execution_logs": execution_logs(events),
         "graph": state.graph,
+        "changes": state.changes.records,
     }
 
 

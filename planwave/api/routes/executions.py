@@ -387,7 +387,7 @@ def _state_json(
         **outcome_of(state),
         "node_states": {path: node.status for path, node in state.nodes.items()},
         "logs": execution_logs(events),
-        "wave": state.waves,
+        "wave": state.wave_json(),
         "queue_position": queue_position,
         "waitingForInput": state.waiting_for_input,
         "currentNodeId": state.current_node_id,

@@ -77,7 +77,7 @@ from planwave.principals import PrincipalDocument
 CommandT = TypeVar("CommandT", bound=Command)
 
 
-def _replied(apply: Callable[[RunState, CommandT], None]) -> Callable[[RunState, CommandT], None]:
+def replied(apply: Callable[[RunState, CommandT], None]) -> Callable[[RunState, CommandT], None]:
     """Have the caller of a command get a reply, which says whether the command was refused."""
 
     @wraps(apply)
@@ -103,10 +103,10 @@ def cancel_execution(run: RunState, message: CancelExecution) -> None:
         cancel_graph_run(run, run.root, message.cause)
 
 
-@_replied
+@replied
 def pause(run: RunState, command: PauseExecution) -> None:
     """Start no more nodes; running nodes finish."""
-    _require_not_ending(run)
+    require_not_ending(run)
     if run.pause_reason != REQUESTED:
         run.slots.close()
         record_pause(run, REQUESTED, command.reason)
@@ -123,14 +123,14 @@ def record_pause(
     run.emit(EXECUTION_PAUSED, data if request is None else {**data, **request})
 
 
-@_replied
+@replied
 def resume(run: RunState, command: ResumeExecution) -> None:
     """Go on after a pause.
 
     Raises:
         Conflict: ``not-paused``: only an answer helps, or nothing is paused.
     """
-    _require_not_ending(run)
+    require_not_ending(run)
     if not is_paused_by_request(run.pause_reason):
         raise not_paused((each, pending.suspension.request) for each, pending in run.requests)
     record_resume(run, command.reason)
@@ -164,7 +164,12 @@ def record_resume(run: RunState, reason: str, answered: ResumedData | None = Non
     run.emit(EXECUTION_RESUMED, data if answered is None else {**data, **answered})
 
 
-def _require_not_ending(run: RunState) -> None:
+def require_not_ending(run: RunState) -> None:
+    """Apply what has been decided before; raise if the execution has just ended.
+
+    Raises:
+        Conflict: It has.
+    """
     decide(run)
     if run.is_ending:
         raise Conflict("the execution has just ended")
@@ -173,7 +178,7 @@ def _require_not_ending(run: RunState) -> None:
 # -- one node --------------------------------------------------------------------------------------
 
 
-@_replied
+@replied
 def cancel_node(run: RunState, command: CancelNode) -> None:
     """Cancel one node; nodes that depend on it are blocked.
 
@@ -181,7 +186,7 @@ def cancel_node(run: RunState, command: CancelNode) -> None:
         Conflict: ``not-running``: it neither runs nor waits.
     """
     path, cause = command.path, command.cause
-    _require_not_ending(run)
+    require_not_ending(run)
     request = cancel_request(run, path)
     if request is not None and request.attempt is None:
         _record_stored(run, NODE_CANCELLED, {"cause": cause}, path, request.attempt_number)
@@ -284,7 +289,7 @@ def _unpark_stored(run: RunState, path: str) -> None:
 # -- requests --------------------------------------------------------------------------------------
 
 
-@_replied
+@replied
 def answer(run: RunState, command: AnswerRequest) -> None:
     """Resume a waiting node, or the execution, with a person's answer; see ``_answer``."""
     decide(run)

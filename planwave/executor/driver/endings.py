@@ -25,6 +25,7 @@ from planwave.events.types import (
     NodeCompletedData,
     NodeSkippedData,
     PayloadT,
+    StartedData,
 )
 from planwave.executor.driver.parking import mark_active, return_outcome, set_idle
 from planwave.executor.driver.run_state import RunBudget, RunState
@@ -76,7 +77,7 @@ def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) ->
     """Turn decisions into events and queued starts."""
     starts, skipped, blocked, cancelled, waves_completed, finished, paused, unneeded = decisions
     if skipped or blocked or cancelled:
-        _emit_not_run(run, graph_run, decisions)
+        emit_not_run(run, graph_run, decisions)
     for wave in waves_completed:
         if wave not in graph_run.unstarted_waves:
             run.emit(WAVE_COMPLETED, {"wave": wave}, graph_run.path)
@@ -86,7 +87,7 @@ def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) ->
         attempt = graph_run.attempts[node] = Attempt(graph_run, node, graph_run.attempt_offset + 1)
         run.slots.enqueue(attempt)
     if unneeded:
-        _release_idle(run, graph_run, unneeded)
+        release_idle(run, graph_run, unneeded)
     if graph_run.nested_run is not None:
         set_idle(run, graph_run, graph_run.nested_run, paused)
     if finished is not None:
@@ -94,6 +95,17 @@ def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) ->
             run.pending_outcome = finished
         else:
             _end_nested_run(run, graph_run, graph_run.nested_run, finished)
+
+
+def shape_of(graph_run: GraphRun) -> StartedData:
+    """Return how many waves a graph has, and which of its nodes do not run by themselves."""
+    schedule, topology = graph_run.schedule, graph_run.program.topology
+    data: StartedData = {"waves": schedule.waves.total}
+    if True in topology.linked:
+        data["linked"] = [i for i, on in zip(topology.ids, topology.linked, strict=True) if on]
+    if unreached := schedule.not_reached:
+        data["not_reached"] = [topology.ids[n] for n in unreached]
+    return data
 
 
 def begin_graph(run: RunState, graph_run: GraphRun) -> None:
@@ -111,7 +123,7 @@ def begin_graph(run: RunState, graph_run: GraphRun) -> None:
     apply_decisions(run, graph_run, graph_run.schedule.start())
 
 
-def _release_idle(run: RunState, graph_run: GraphRun, unneeded: Sequence[int]) -> None:
+def release_idle(run: RunState, graph_run: GraphRun, unneeded: Sequence[int]) -> None:
     """Cancel the nodes that are no longer needed and wait for something; those that run finish."""
     for node in unneeded:
         attempt = graph_run.attempts.get(node)
@@ -120,7 +132,8 @@ def _release_idle(run: RunState, graph_run: GraphRun, unneeded: Sequence[int]) -
     run.mark_changed(graph_run)
 
 
-def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> None:
+def emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> None:
+    """Emit which nodes are skipped, blocked and cancelled by decisions."""
     ids, prefix = graph_run.program.topology.ids, graph_run.prefix
     for node, cause in decisions.skipped:
         reason = _not_taken(graph_run, node) if cause is NO_INPUT.cause else None

@@ -13,11 +13,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, Literal, assert_never
 
 from planwave.errors import ErrorDocument
 from planwave.events import Event
+from planwave.events.plan_payloads import PlanRevisedData
 from planwave.events.types import PAUSE_REASONS, REQUESTED
 from planwave.executor.driver.attempt_tasks import AttemptTasks
 from planwave.executor.driver.publisher import Publisher, Subscription
@@ -47,6 +50,7 @@ from planwave.executor.messages import (
     Reply,
     RequestTimer,
     ResumeExecution,
+    RevisePlan,
     SetTimer,
     StartAttempt,
     StartExecution,
@@ -55,15 +59,15 @@ from planwave.executor.messages import (
 )
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.mailbox import ALREADY_ENDED as ALREADY_ENDED
-from planwave.executor.node_api.nested import Admit, create_graph_run
+from planwave.executor.node_api.nested import NO_FLOORS, Admit, create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
 from planwave.executor.reuse.reuse import Reuse
-from planwave.executor.state import DONE, Outputs
+from planwave.executor.state import DONE, GraphRun, Outputs
 from planwave.expressions.templates import TemplateEngine
-from planwave.graph.model import Json
+from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Suspension, WrittenBy
 from planwave.principals import PrincipalDocument
 
@@ -164,6 +168,7 @@ class Execution:
         on_place: Called when nothing of it runs any more, and when something wants to; it holds a
             running place at first, and then starts nodes once ``grant_place`` is called.
         written_by: Who wrote the graph, if no person did.
+        wave_floors: The lowest wave of nodes that were changed while the graph was run, by id.
         admit: Decides about graphs that such a graph runs and that do not stand in it.
         causes: Gets what failed nodes raised, by path, for a caller in this process.
     """
@@ -193,6 +198,7 @@ class Execution:
         approval: Json | None = None,
         on_place: Callable[[PlaceChange], None] | None = None,
         written_by: WrittenBy | None = None,
+        wave_floors: Mapping[str, int] = NO_FLOORS,
         admit: Admit | None = None,
         causes: dict[str, BaseException] | None = None,
     ) -> None:
@@ -203,7 +209,8 @@ class Execution:
             execution_id, variables, services, chat_id, state, renderer, options=options,
             parent=reuse, admit=admit,
         )  # fmt: skip
-        root = create_graph_run(program, self.host, options, inputs, written_by=written_by)
+        self._inputs, self._written_by = inputs, written_by
+        root = self._create_root(program, wave_floors)
         root.parent_runs = () if reuse is None else reuse.own_runs
         self._run = RunState(
             execution_id, root, options, epoch=epoch, last_seq=last_seq, history=history,
@@ -218,6 +225,12 @@ class Execution:
         self._stop_mode: Literal["soon", "now"] | None = None
         self._final_status: str | None = None
         self._has_begun = self._has_settled = False
+
+    def _create_root(self, program: Program, floors: Mapping[str, int]) -> GraphRun:
+        written_by = self._written_by
+        return create_graph_run(
+            program, self.host, self.options, self._inputs, written_by=written_by, floors=floors
+        )
 
     # -- for callers -------------------------------------------------------------------------------
 
@@ -284,6 +297,24 @@ class Execution:
         """Go on after ``pause``; ``Conflict`` where it is not paused."""
         reply, done = self._mailbox.expect_command_reply()
         self._mailbox.post(ResumeExecution(reason, reply))
+        return done
+
+    def revise(self, graph: Graph, data: PlanRevisedData) -> asyncio.Future[None]:
+        """Change the graph that is run; done once that is durable.
+
+        Args:
+            graph: The graph that it becomes, without errors.
+            data: What the event of the change says: ``change`` is one more than the changes before, ``base`` and
+                ``hash`` are of the graphs; the driver adds the waves.
+
+        Raises (from the future):
+            Conflict: ``plan-changed``, ``approval-open``; it has just ended.
+            GraphInvalid: The graph cannot become that one, as something of it has begun.
+        """
+        program = Program(graph, self._run.root.program.catalogue)
+        create = partial(self._create_root, program)
+        reply, done = self._mailbox.expect_command_reply()
+        self._mailbox.post(RevisePlan(graph, data, create, reply))
         return done
 
     def expire(self, request_id: str) -> None:
@@ -398,6 +429,12 @@ class Execution:
     async def _run_turn(self, messages: list[Message]) -> None:
         """Take messages: change the state, append the events, publish them, perform the effects."""
         self._has_settled = False
+        if any(isinstance(each, RevisePlan) for each in messages):
+            stored = await self.publisher.stored()
+            messages = [
+                replace(each, stored=stored) if isinstance(each, RevisePlan) else each
+                for each in messages
+            ]
         outcome = turn(self._run, messages, self._now())
         if _turns_log.isEnabledFor(logging.DEBUG):
             _log_turn(self.execution_id, messages, outcome)

@@ -149,6 +149,14 @@ class Publisher:
         if self._journal is not None:
             await self._journal.append(self._execution_id, self._epoch, events)
 
+    async def stored(self) -> Sequence[Event]:
+        """Return all events that are durable.
+
+        Raises:
+            StoreError: They cannot be read now.
+        """
+        return () if self._journal is None else await self._journal.events(self._execution_id)
+
     def publish(self, events: list[Event]) -> None:
         """Publish a batch that is durable, or that is not to be stored."""
         if self._on_events is not None:

@@ -17,7 +17,6 @@ from planwave.events.types import (
     EXECUTION_FAILED,
     EXECUTION_STARTED,
     WAITING,
-    StartedData,
 )
 from planwave.executor.driver import (
     attempts,
@@ -26,9 +25,10 @@ from planwave.executor.driver import (
     nested_runs,
     parking,
     reservations,
+    revisions,
     timeouts,
 )
-from planwave.executor.driver.endings import begin_graph, decide
+from planwave.executor.driver.endings import begin_graph, decide, shape_of
 from planwave.executor.driver.resume import resume_execution
 from planwave.executor.driver.run_state import Now, RunState
 from planwave.executor.messages import (
@@ -64,6 +64,7 @@ from planwave.executor.messages import (
     ResultReused,
     ResumeExecution,
     RetryTimer,
+    RevisePlan,
     StartAttempt,
     StartExecution,
 )
@@ -185,13 +186,7 @@ def _start(run: RunState, message: StartExecution) -> None:
     if run.history is not None and run.history.is_started:
         resume_execution(run, run.history)
         return
-    schedule, topology = run.root.schedule, run.root.program.topology
-    data: StartedData = {"waves": schedule.waves.total}
-    if True in topology.linked:
-        data["linked"] = [i for i, on in zip(topology.ids, topology.linked, strict=True) if on]
-    if unreached := schedule.not_reached:
-        data["not_reached"] = [topology.ids[n] for n in unreached]
-    run.emit(EXECUTION_STARTED, data)
+    run.emit(EXECUTION_STARTED, shape_of(run.root))
     if message.approval is not None:
         commands.ask_for_approval(run, message.approval)
     else:
@@ -228,6 +223,7 @@ FUNCTIONS: Final[Mapping[type[Message], Callable[..., None]]] = {
     PauseExecution: commands.pause,
     ResumeExecution: commands.resume,
     AnswerRequest: commands.answer,
+    RevisePlan: revisions.revise,
     PlaceGranted: parking.place_granted,
     IdleChanged: parking.idle_changed,
     IdleEnded: parking.idle_ended,

@@ -49,6 +49,8 @@ if TYPE_CHECKING:  # both are built on this module
 _MAX_PREPARED: Final = 64
 """How many prepared graphs are kept, those used last."""
 _MAX_KEY_LENGTH: Final = 100
+NO_FLOORS: Final[Mapping[str, int]] = {}
+"""No graph was changed while it was run."""
 _PATH_SEPARATORS: Final = frozenset("[]/")
 """What separates the parts of a path."""
 
@@ -322,6 +324,7 @@ def create_graph_run(
     prefix: str = "",
     variables: Mapping[str, Json] | None = None,
     written_by: WrittenBy | None = None,
+    floors: Mapping[str, int] = NO_FLOORS,
 ) -> GraphRun:
     """Create the run of an execution's own graph, or of one nested in a node.
 
@@ -333,6 +336,7 @@ def create_graph_run(
         prefix: Goes before the ids of nested nodes in their paths.
         variables: Names for expressions of a nested graph; None for those of the execution.
         written_by: Who wrote the graph, if no person did.
+        floors: The lowest wave of nodes that were changed while the graph was run, by id.
     """
     # Node ids of options are those of the execution's own graph.
     entry = plan_inputs(program, inputs, RunOptions() if prefix else options)
@@ -344,9 +348,12 @@ def create_graph_run(
     values = GraphValues(program, prefix, names, written_by)
     for node, preset in entry.preset.items():
         values.outputs[node] = {h: DataValue("any", v) for h, v in preset.items()}
+    index = program.topology.index
     schedule = Schedule(
         program.topology,
-        program.scheduling_rules(options),
+        program.scheduling_rules(options)._replace(
+            floors={index[node_id]: wave for node_id, wave in floors.items()}
+        ),
         preset={node: preset.keys() for node, preset in entry.preset.items()},
         part=entry.part,
         dropped=entry.dropped,

@@ -54,8 +54,11 @@ class StoredGraphRuns:
         self._children: dict[str, list[StoredGraphRun]] = {}
 
     def add(self, event: Event) -> None:
-        """Add an event of a node, or of a graph run."""
+        """Add an event of a node, or of a graph run, or a change of the execution's own graph."""
         typed = typed_event(event)
+        if typed.type == "plan.revised":
+            self.root.revise(typed.data["graph_change"]["dropped_nodes"])
+            return
         path = typed.path or ""
         is_of_graph = typed.type.startswith("wave.")
         self._get_or_create(path and path + "/" if is_of_graph else path_prefix(path)).add(typed)

@@ -20,7 +20,7 @@ from planwave.errors import PlanwaveError
 from planwave.events.types import NodeCompletedData, ReuseOrigin
 from planwave.events.unreadable import guard_stored, unreadable_error
 from planwave.executor.node_api.host import NodeHost
-from planwave.executor.node_api.nested import create_graph_run
+from planwave.executor.node_api.nested import NO_FLOORS, create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.recovery.replay import replay
@@ -66,6 +66,7 @@ class ParentExecution(NamedTuple):
         history: The stored events of all its graphs.
         host: The services of its nodes.
         options, inputs: Its own options and inputs.
+        wave_floors: The lowest wave of nodes that were changed while it ran, by id.
         excluded: Ids of the nodes whose results are not reused, because a later execution reran
             them or had them preset.
     """
@@ -77,6 +78,7 @@ class ParentExecution(NamedTuple):
     options: RunOptions
     inputs: Mapping[str, Mapping[str, Json]] | None
     excluded: frozenset[str] = frozenset()
+    wave_floors: Mapping[str, int] = NO_FLOORS
 
 
 class Reuse:

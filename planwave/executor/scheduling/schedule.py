@@ -66,7 +66,7 @@ class Schedule:
         self._stop_on_failure, self._barrier = rules.stop_on_failure, rules.barrier
         self._plain = not (rules.join_any or rules.required or True in topology.linked)
         self._preset, self._dropped = dict(preset or {}), frozenset(dropped)
-        self.waves = WaveBarrier(topology, self._preset, part, self._dropped, barrier=rules.barrier)
+        self.waves = WaveBarrier(topology, self._preset, part, self._dropped, rules)
         self.status: list[NodeStatus] = [_PENDING] * len(topology)
         self.not_reached: list[int] = []  # no chosen entry leads to them
         if part is not None:

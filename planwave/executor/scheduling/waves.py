@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from planwave.executor.scheduling.types import NodeStatus
+from planwave.executor.scheduling.types import NodeStatus, SchedulingRules
 from planwave.graph.topology import Topology
 
 
@@ -20,7 +20,7 @@ class WaveBarrier:
         preset: Nodes settled from outside. They are in a wave, but neither start nor end it.
         part: Nodes that may run; None for all.
         dropped: Nodes that will not run whatever happens.
-        barrier: Whether a wave waits for the one before it.
+        rules: Whether a wave waits for the one before it, and the lowest waves of nodes.
     """
 
     __slots__ = (
@@ -40,13 +40,14 @@ class WaveBarrier:
         preset: Mapping[int, Collection[str]],
         part: Collection[int] | None,
         dropped: Collection[int],
-        *,
-        barrier: bool,
+        rules: SchedulingRules,
     ) -> None:
-        self._topology, self._barrier = topology, barrier
+        self._topology, self._barrier = topology, rules.barrier
         if dropped:
             part = set(range(len(topology)) if part is None else part).difference(dropped)
         depth = topology.depth if part is None else topology.depths(part)
+        if rules.floors:
+            _raise_to(rules.floors, depth, topology, part)
         self.number = [d + 1 for d in depth]
         if part is not None or True in topology.linked:
             for node, linked in enumerate(topology.linked):
@@ -59,7 +60,7 @@ class WaveBarrier:
             self._remaining[wave] += 1
         for node in preset:
             self._remaining[self.number[node]] -= 1
-        self.open_wave = 1 if barrier else self.total + 1
+        self.open_wave = 1 if rules.barrier else self.total + 1
         self._exempt: set[int] = set()
         self._exempt_count = [0] * (self.total + 1)
 
@@ -78,6 +79,10 @@ class WaveBarrier:
             return 0
         self.open_wave = wave + 1
         return self.open_wave
+
+    def is_over(self, wave: int) -> bool:
+        """Return whether all nodes of a wave are settled."""
+        return not self._remaining[wave]
 
     def exempt(self, node: int, status: Sequence[NodeStatus]) -> None:
         """Exempt a waiting node and its descendants from the barrier."""
@@ -98,3 +103,15 @@ class WaveBarrier:
             self._exempt_count = [0] * (self.total + 1)
             for node in waiting:
                 self.exempt(node, status)
+
+
+def _raise_to(
+    floors: Mapping[int, int], depth: list[int], topology: Topology, part: Collection[int] | None
+) -> None:
+    """Raise the depths of nodes to their floors, and those of all that depend on them."""
+    for node in topology.order:
+        depth[node] = max(depth[node], floors.get(node, 1) - 1)
+        for edge in topology.incoming[node]:
+            source = topology.sources[edge]
+            if part is None or source in part:
+                depth[node] = max(depth[node], depth[source] + (not topology.linked[source]))

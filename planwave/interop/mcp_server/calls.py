@@ -304,7 +304,7 @@ class ToolCalls:
             if is_at_rest(state):
                 return
             after = state.last_seq
-        progress.set_waves(state.waves_total)
+        progress.set_waves(state.waves.total)
         try:
             async with asyncio.timeout(wait_s):
                 await self._report_until_rest(execution_id, progress, after)

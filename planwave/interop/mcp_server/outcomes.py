@@ -67,7 +67,7 @@ def status_of(state: ExecutionState) -> dict[str, Any]:
         "plan_id": state.plan_id,
         "title": state.title,
         "status": state.status,
-        "waves": state.waves,
+        "waves": state.wave_json(),
     }
     requests = [_request_json(state, each.as_json()) for each in state.requests.values()]
     if requests:

@@ -364,8 +364,8 @@ class ExecutionService(ExecutionCommands):
     ) -> tuple[RunSpec, Program]:
         state = await self.live_executions.state(execution_id)
         self._require_owned(state)
-        created = await self._store.events(execution_id, limit=1)
-        before = run_spec_from_events(execution_id, created, self._dependencies.limits)
+        events = await self._store.events(execution_id)
+        before = run_spec_from_events(execution_id, events, self._dependencies.limits)
         limits, dependencies = self._dependencies.limits, self._dependencies
         spec, program = fork_spec(
             before,

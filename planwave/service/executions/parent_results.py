@@ -147,7 +147,14 @@ def _ancestor(
     host = NodeHost(execution_id, variables, services, None, None, dependencies.renderer)
     program = Program(spec.graph, dependencies.catalogue)
     return ParentExecution(
-        execution_id, program, ParentHistory(events), host, spec.options, spec.inputs, excluded
+        execution_id,
+        program,
+        ParentHistory(events),
+        host,
+        spec.options,
+        spec.inputs,
+        excluded,
+        spec.wave_floors,
     )
 
 

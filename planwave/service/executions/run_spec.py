@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from planwave.errors import GraphInvalid, InputError
-from planwave.events import Event
-from planwave.events.types import typed_event
+from planwave.events import Event, fold
+from planwave.events.types import PLAN_REVISED, typed_event
 from planwave.events.unreadable import unreadable_error
 from planwave.executor.inputs import (
     goal_errors,
@@ -58,6 +58,7 @@ class RunSpec:
         flows: The ids of the only stored flows that may run in it; None for any.
         trace_context: The headers of the caller's trace; empty without one.
         trace_id: The id of the trace that its spans are in; None where they are in none.
+        wave_floors: The lowest wave of nodes that were changed while it ran, by id.
     """
 
     graph: Graph
@@ -80,6 +81,7 @@ class RunSpec:
     flows: Sequence[str] | None = None
     trace_context: Mapping[str, str] = field(default_factory=dict[str, str])
     trace_id: str | None = None
+    wave_floors: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def judged_plan_id(self) -> str | None:
@@ -222,7 +224,12 @@ def parent_data(
 def run_spec_from_events(
     execution_id: str, events: Sequence[Event], limits: Limits | None
 ) -> RunSpec:
-    """Return what an execution is to run, read from the first of its events.
+    """Return what an execution is to run, read from the first of its events and the changes of its graph.
+
+    Args:
+        execution_id: Its id.
+        events: All of its events; the first one alone where its graph cannot have changed.
+        limits: What graphs may not pass.
 
     Raises:
         GraphInvalid: The graph was changed from outside, or passes limits that were lowered since.
@@ -232,7 +239,11 @@ def run_spec_from_events(
     if created is None or created.type != "execution.created":
         raise unreadable_error(execution_id, "its first event is missing")
     facts = created.data
-    graph, _ = read_graph(facts.get("graph") or {}, limits=limits)
+    document, floors = facts.get("graph") or {}, dict[str, int]()
+    if any(event.type == PLAN_REVISED.name for event in events):
+        state = fold(events)
+        document, floors = state.graph or {}, state.waves.floors
+    graph, _ = read_graph(document, limits=limits)
     options = cast("Mapping[str, Any]", facts.get("options") or {})
     try:
         run_options = RunOptions(**options)
@@ -259,4 +270,5 @@ def run_spec_from_events(
         flows=facts.get("flows"),
         trace_context=facts.get("trace_context") or {},
         trace_id=facts.get("trace_id"),
+        wave_floors=floors,
     )

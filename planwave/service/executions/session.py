@@ -269,6 +269,7 @@ class ExecutionSession:
                 history=self.history,
                 is_recovery=is_recovery and self.is_started,
                 reuse=reuse,
+                wave_floors=spec.wave_floors,
                 written_by=None if spec.written_by is None else WrittenBy(spec.written_by),
                 admit=admission(dependencies.catalogue, dependencies.planner),
                 **driving,

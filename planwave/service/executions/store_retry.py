@@ -113,6 +113,10 @@ class RetryingJournal:
         again = partial(self._journal.append, execution_id, epoch, events)
         await self._store_retry.retry(again, refused)
 
+    async def events(self, execution_id: str) -> Sequence[Event]:
+        """Return all events of an execution; see ``Journal``."""
+        return await self._journal.events(execution_id)
+
 
 class RetryingRecorder:
     """A recorder that loses no paid reply to a full disk; the ``Recorder`` port over another."""

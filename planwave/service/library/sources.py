@@ -339,7 +339,7 @@ async def first_graph(store: RunStore, parent: Mapping[str, Any] | None) -> Grap
     while parent is not None and parent["execution_id"] not in seen:
         seen.add(parent["execution_id"])
         try:
-            events = await load_events(store, parent["execution_id"], limit=1)
+            events = await load_events(store, parent["execution_id"])
             spec = run_spec_from_events(parent["execution_id"], events, None)
         except PlanwaveError:  # it was deleted
             return None
@@ -365,3 +365,7 @@ class RunJournal:
             await self._store.create_execution(run.record, [*run.events, *events])
             run.is_stored = True
         run.events.extend(events)
+
+    async def events(self, execution_id: str) -> Sequence[Event]:
+        """Return all events of the run; see ``Journal``."""
+        return [*self._run.events]

@@ -15,6 +15,8 @@ from planwave.errors import (
     PlanInvalid,
     ProviderError,
 )
+from planwave.events import fold
+from planwave.events.plan_changes import NO_GRAPH
 from planwave.graph.editing.editor import PlanContent, keep_ui
 from planwave.graph.model import Json
 from planwave.planner.revised_plan import RevisedPlan, Revision
@@ -237,8 +239,7 @@ class RevisionService(RevisionQueries):
         plan = await load_plan(self._store, record.plan_id)
         if expected is None:
             expected = await self._hash_below(record, plan)
-        created = await self._store.events(execution_id, limit=1)
-        ran: Mapping[str, Json] = created[0].data["graph"]
+        ran: Mapping[str, Any] = fold(await self._store.events(execution_id)).graph or NO_GRAPH
 
         def change(content: PlanContent) -> PlanContent:
             bare = keep_ui(_without_shared_ui(ran, content.graph), content.graph)

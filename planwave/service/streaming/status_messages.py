@@ -11,7 +11,7 @@ from planwave.events import Event, ExecutionState, NodeState
 from planwave.jsonio import dumps_trusted
 
 if TYPE_CHECKING:
-    from planwave.shapes.streams import NodeSnapshot
+    from planwave.shapes.executions import NodeSnapshot
 
 
 def status_summary_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def status_summary_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, A
         "status": state.status,
         "node_states": {path: node.status for path, node in state.nodes.items()},
         "logs": list(logs),
-        "wave": state.waves,
+        "wave": state.wave_json(),
     }
 
 

@@ -129,8 +129,11 @@ class MemoryJournal:
         await self._free.wait()
         self.batches.append(list(events))
 
+    async def events(self, execution_id: str) -> list[Event]:
+        return self.appended
+
     @property
-    def events(self) -> list[Event]:
+    def appended(self) -> list[Event]:
         return [event for batch in self.batches for event in batch]
 
 

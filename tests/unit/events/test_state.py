@@ -152,24 +152,24 @@ def test_a_timer_is_not_a_request_for_input() -> None:
 
 def test_the_current_wave_is_the_lowest_unfinished_one() -> None:
     story = begun(waves=3)
-    assert story.state.waves == {"current": 1, "total": 3}
+    assert story.state.wave_json() == {"current": 1, "total": 3}
     story.add("wave.completed", wave=2)
-    assert story.state.waves == {"current": 1, "total": 3}
+    assert story.state.wave_json() == {"current": 1, "total": 3}
     story.add("wave.completed", wave=1)
-    assert story.state.waves == {"current": 3, "total": 3}
-    assert story.add("wave.completed", wave=3).state.waves == {"current": 3, "total": 3}
+    assert story.state.wave_json() == {"current": 3, "total": 3}
+    assert story.add("wave.completed", wave=3).state.wave_json() == {"current": 3, "total": 3}
 
 
 def test_a_wave_without_started_nodes_does_not_stay_current() -> None:
     story = begun(waves=4).add("wave.started", wave=1, nodes=["a"])
     story.add("wave.completed", wave=1).add("wave.started", wave=3, nodes=["c"])
-    assert story.state.waves == {"current": 3, "total": 4}
-    assert story.add("wave.completed", wave=3).state.waves == {"current": 4, "total": 4}
+    assert story.state.wave_json() == {"current": 3, "total": 4}
+    assert story.add("wave.completed", wave=3).state.wave_json() == {"current": 4, "total": 4}
 
 
 def test_a_completed_execution_is_at_its_last_wave() -> None:
     story = begun(waves=3).add("wave.started", wave=1, nodes=["a"]).add("wave.completed", wave=1)
-    assert story.add("execution.completed").state.waves == {"current": 3, "total": 3}
+    assert story.add("execution.completed").state.wave_json() == {"current": 3, "total": 3}
 
 
 def test_the_last_prompt_event_is_the_prompt_of_the_node() -> None:

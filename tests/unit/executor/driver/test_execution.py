@@ -82,7 +82,7 @@ async def test_a_result_and_the_starts_that_follow_are_one_batch() -> None:
     batches = [[f"{e.type} {e.path}" for e in batch] for batch in ledger.batches]
     (together,) = [b for b in batches if "node.completed a" in b]
     assert "node.started b" in together
-    assert ledger.events == harness.published
+    assert ledger.appended == harness.published
 
 
 @virtual_time
@@ -128,7 +128,7 @@ async def test_a_failed_append_ends_the_run_and_its_batch_is_not_published() -> 
     with pytest.raises(StoreError, match="the disk is full"):
         await harness.run()
     assert cleaned == ["busy"]
-    assert harness.published == ledger.events
+    assert harness.published == ledger.appended
     assert "node.completed a" not in harness.event_names()
     assert [e async for e in subscription] == harness.published
 

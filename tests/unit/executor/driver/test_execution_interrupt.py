@@ -116,7 +116,7 @@ async def test_an_interrupt_waits_for_the_batch_that_is_being_stored() -> None:
         assert not running.done()
         ledger.release()
     assert running.result() == "completed"
-    assert ledger.events == harness.published
+    assert ledger.appended == harness.published
 
 
 @virtual_time

@@ -99,7 +99,7 @@ async def test_any_run_ends_once_with_every_node_settled(source: bytes) -> None:
     harness.check_sequence()
     check_nodes(scene, harness)
     if scene.ledger is not None:
-        assert scene.ledger.events == harness.stored
+        assert scene.ledger.appended == harness.stored
     assert harness.stored[-1].type == f"execution.{scene.final}"
     assert harness.stored[-1].type in TERMINAL_TYPES
 

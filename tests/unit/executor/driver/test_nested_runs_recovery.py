@@ -196,7 +196,7 @@ class RandomNestedRuns:
         status = "cut off"
         with suppress(StoreError):
             status = await harness.run()
-        return [*stored, *ledger.events], status
+        return [*stored, *ledger.appended], status
 
 
 PARKING: tuple[Parking, ...] = ("never", "always")

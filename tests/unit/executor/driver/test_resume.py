@@ -50,7 +50,7 @@ class Interrupted(Scene):
         harness.answer_every_request(2, None, fold(stored).requests if stored else ())
         with suppress(StoreError):  # the next batch is not stored
             await harness.run()
-        return [*stored, *ledger.events]
+        return [*stored, *ledger.appended]
 
 
 def settled_of(events: list[Event]) -> Counter[str | None]:

@@ -77,7 +77,7 @@ async def test_a_value_is_stored_before_it_is_returned_and_found_after_a_crash()
 
         value = await context.runtime.once("v", fn)
         value["changed"] = True
-        seen.append(len([b for b in ledger.events if b.type == "node.event"]))
+        seen.append(len([b for b in ledger.appended if b.type == "node.event"]))
         assert (await context.runtime.once("v", fn))["n"] == 1
         if len(seen) == 1:
             await asyncio.Event().wait()

@@ -44,7 +44,7 @@ def test_every_node_that_runs_is_in_the_wave_in_which_it_was_started(name: str) 
         state = fold(events)
         digest = digest_of(state)
         assert digest.steps == sum(map(sum, (wave.values() for wave in digest.waves)))
-        assert len(digest.waves) <= state.waves["total"]
+        assert len(digest.waves) <= state.waves.total
         started = Counter(
             (node.wave, node.status)
             for node in state.nodes.values()

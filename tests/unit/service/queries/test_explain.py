@@ -235,7 +235,7 @@ async def test_interruptions_are_counted() -> None:
             await harness.run()
         except Exception:  # noqa: BLE001 - the end of its process
             await asyncio.sleep(0)
-        return [*stored, *journal.events]
+        return [*stored, *journal.appended]
 
     stored = await lives([created_event(graph)], fail_at=2)
     assert explain(stored, "a")["status"] == "running"

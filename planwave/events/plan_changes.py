@@ -1,0 +1,99 @@
+"""What the changes of its graph leave of an execution that runs or waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from planwave.events.node_state import NodeState
+from planwave.events.types import PlanRevised
+from planwave.graph.editing.revision import Progress, changed_graph
+from planwave.shapes.common import GraphDocument
+
+if TYPE_CHECKING:
+    from planwave.events.state import ExecutionState
+    from planwave.graph.model import Graph
+    from planwave.shapes.executions import PlanChangeResponse
+
+_OPEN: Final = frozenset({"pending", "skipped", "blocked", "cancelled", "linked", "not_reached"})
+"""The statuses that a node without a start can have."""
+
+
+NO_GRAPH: Final[GraphDocument] = {"nodes": [], "edges": []}
+
+
+@dataclass(slots=True)
+class PlanChanges:
+    """The changes of an execution so far.
+
+    Attributes:
+        records: What each change was, in order, with the nodes that it dropped as they were by then.
+        dropped: The ids of all nodes that were dropped.
+    """
+
+    records: list[PlanChangeResponse] = field(default_factory=list["PlanChangeResponse"])
+    dropped: set[str] = field(default_factory=set[str])
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def progress(self, nodes: Mapping[str, NodeState], graph: Graph) -> Progress:
+        """Return how far a run of a graph has come.
+
+        Args:
+            nodes: The state of its nodes by path.
+            graph: The graph.
+        """
+        own = [nodes[each.id] for each in graph.nodes if each.id in nodes]
+        begun = [each for each in own if has_begun(each)]
+        return Progress(
+            {each.path: each.status for each in begun},
+            {each.path for each in begun if _is_spent(each)},
+            {each.path: each.via for each in begun if each.via is not None},
+            self.dropped,
+        )
+
+    def record(self, event: PlanRevised, state: ExecutionState) -> None:
+        """Take note of a change, in the state of its execution.
+
+        Nodes that never began are as new in it, or gone; what had begun and is dropped stays with the change.
+        """
+        data, nodes, before = event.data, state.nodes, state.graph or NO_GRAPH
+        change = data["graph_change"]
+        gone = [nodes.pop(each) for each in change["dropped_nodes"] if each in nodes]
+        self.dropped.update(change["dropped_nodes"])
+        self.records.append(
+            {
+                "change": data["change"],
+                "at": event.at,
+                "base": data["base"],
+                "hash": data["hash"],
+                "note": data.get("note") or "",
+                "revised_by": data.get("revised_by"),
+                "written_by": data.get("written_by"),
+                "graph_change": change,
+                "dropped": [each.as_json() for each in gone if has_begun(each)],
+            }
+        )
+        state.graph, state.plan_hash = changed_graph(before, change), data["hash"]
+        floors, own = state.waves.floors, dict[str, NodeState]()
+        for node in state.graph["nodes"]:
+            node_id = node["id"]
+            known = nodes.pop(node_id, None)
+            if known is not None and has_begun(known):
+                own[node_id] = known
+            else:
+                own[node_id], floors[node_id] = NodeState(node_id), data["floor"]
+        for node_id in change["dropped_nodes"]:
+            floors.pop(node_id, None)
+        state.nodes = {**own, **nodes}  # nested nodes come last, as before
+
+
+def has_begun(node: NodeState) -> bool:
+    """Return whether a node was started, or has a preset or a reused result."""
+    return node.started_at is not None or node.status not in _OPEN
+
+
+def _is_spent(node: NodeState) -> bool:
+    return node.status == "cancelled" or (node.status == "failed" and not node.handled)

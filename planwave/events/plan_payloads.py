@@ -1,0 +1,34 @@
+"""Payloads of the events with which the graph of an execution changes while it runs or waits.
+
+A change carries what is new, changed and dropped, not the whole graph: whoever reads the events applies it
+to the graph of ``execution.created``; see ``planwave.graph.editing.revision``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from planwave.principals import PrincipalDocument
+from planwave.shapes.common import GraphChangeDocument
+
+
+class PlanRevisedData(TypedDict):
+    """A change of the graph: ``change`` counts them from 1, ``base`` and ``hash`` are of the graphs before and after it.
+
+    ``floor`` is the lowest wave of nodes that have not begun; ``waves``, ``linked`` and ``not_reached`` as in
+    ``execution.started``. ``written_by``: not by a person.
+    """
+
+    change: int
+    base: str
+    hash: str
+    graph_change: GraphChangeDocument
+    floor: int
+    waves: NotRequired[int]
+    linked: NotRequired[list[str]]
+    not_reached: NotRequired[list[str]]
+    note: NotRequired[str]
+    revised_by: NotRequired[PrincipalDocument]
+    written_by: NotRequired[Literal["model"]]

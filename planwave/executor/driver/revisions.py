@@ -1,0 +1,147 @@
+"""Changes of the graph of an execution while it runs or waits.
+
+A change makes a new run of the changed graph, brought by the stored events to where the run before it was: just as
+another process would take it up. So an execution goes on the same way whether its process ends after a change or
+not. Attempts in flight stay, with their tasks, and belong to the new run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import cast
+
+from planwave.errors import Conflict, GraphInvalid, InvalidTransition
+from planwave.events import Event, ExecutionState, fold
+from planwave.events.plan_payloads import PlanRevisedData
+from planwave.events.request_text import is_budget_request
+from planwave.events.types import PLAN_REVISED, WAVE_COMPLETED
+from planwave.executor.driver.commands import replied, require_not_ending
+from planwave.executor.driver.endings import emit_not_run, release_idle, shape_of
+from planwave.executor.driver.run_state import RunState
+from planwave.executor.messages import RevisePlan
+from planwave.executor.recovery.history import History
+from planwave.executor.recovery.replay import replay
+from planwave.executor.requests import OWN_PATH, PendingRequests
+from planwave.executor.scheduling.types import Cause, Decisions, NodeStatus, NotRun
+from planwave.executor.state import DONE, GraphRun
+from planwave.graph.editing.revision import FROZEN_NODE, revision_findings
+from planwave.graph.model import Json
+
+_NO_CAUSE = Cause(None, "")
+
+
+@replied
+def revise(run: RunState, command: RevisePlan) -> None:
+    """Change the graph that is run.
+
+    Raises:
+        Conflict: It has just ended; ``plan-changed``: another change came first; ``approval-open``: nothing may
+            start before its plan is approved.
+        GraphInvalid: The graph cannot become that one; its findings say why.
+    """
+    require_not_ending(run)
+    _require_approved(run)
+    events = [*command.stored, *run.events]
+    state = fold(events)
+    if len(state.changes) + 1 != command.data["change"]:
+        raise plan_changed()
+    begun = _require_possible(run, command, state)
+    begun_waves, floor = state.waves.begun - state.waves.done, state.waves.floor
+    data: PlanRevisedData = {**command.data, "floor": floor}
+    event = Event(
+        run.execution_id, run.seq + 1, run.now.at, PLAN_REVISED.name, None, None,
+        cast("Mapping[str, Json]", data),
+    )  # fmt: skip
+    state.apply(event)
+    following = command.create(state.waves.floors)
+    own_events = History([*events, event]).take_own_events()
+    try:
+        unfinished = replay(following, own_events, PendingRequests(), run.now.at)
+    except InvalidTransition as error:
+        message = f"what has begun does not fit the changed graph: {error.message}"
+        raise Conflict(message, code=FROZEN_NODE) from error
+    run.emit(PLAN_REVISED, {**data, **shape_of(following)})
+    _replace_root(run, following, begun)
+    for attempt in unfinished.ready:
+        if following.attempts.get(attempt.node) is attempt:
+            run.slots.enqueue(attempt)
+    _tell_decisions(run, following, begun, begun_waves)
+    if unneeded := following.schedule.unneeded():
+        release_idle(run, following, unneeded)
+    run.mark_changed(following)
+
+
+def plan_changed() -> Conflict:
+    """Return the error of a change that was made for another graph than the one that is run."""
+    return Conflict(
+        "the plan of the execution was changed meanwhile",
+        code="plan-changed",
+        hint="read the execution again, and make the change for what it runs now",
+    )
+
+
+def _require_approved(run: RunState) -> None:
+    request_id = run.requests.id_at(OWN_PATH)
+    if request_id is None:
+        return
+    if not is_budget_request(run.requests.by_id[request_id].suspension.request):
+        raise Conflict(
+            "a person has to decide about the plan first",
+            code="approval-open",
+            hint=f"answer request {request_id}, with a changed plan if need be",
+        )
+
+
+def _require_possible(run: RunState, command: RevisePlan, state: ExecutionState) -> frozenset[str]:
+    """Return the ids of the nodes that have begun.
+
+    Raises:
+        GraphInvalid: The graph cannot become that of the command.
+    """
+    program = run.root.program
+    progress = state.changes.progress(state.nodes, program.graph)
+    steps = zip(program.graph.nodes, program.steps, strict=True)
+    passive = {node.id for node, step in steps if not step.facts.executes}
+    if findings := revision_findings(program.graph, command.graph, progress, passive):
+        raise GraphInvalid(findings)
+    return frozenset(progress.begun)
+
+
+def _replace_root(run: RunState, following: GraphRun, begun: Collection[str]) -> None:
+    """Let the run of the changed graph take the place of the one before, with the attempts of what has begun."""
+    before, index = run.root, following.program.topology.index
+    ids = before.program.topology.ids
+    for node, attempt in before.attempts.items():
+        if ids[node] in begun:
+            attempt.graph_run, attempt.node = following, index[ids[node]]
+            following.attempts[attempt.node] = attempt
+        else:
+            attempt.phase = DONE  # it was only queued
+    for _, request in run.requests:
+        waiting = request.attempt
+        if waiting is not None and waiting.graph_run is before:
+            waiting.graph_run, waiting.node = following, index[ids[waiting.node]]
+    before.attempts.clear()
+    following.parent_runs = before.parent_runs
+    following.highest_attempt = max(before.highest_attempt, following.highest_attempt)
+    run.changed.pop(before, None)
+    run.root = following
+
+
+def _tell_decisions(
+    run: RunState, following: GraphRun, begun: Collection[str], begun_waves: Collection[int]
+) -> None:
+    """Emit what the schedule has decided about nodes that had not begun, and which waves are over."""
+    schedule, topology = following.schedule, following.program.topology
+    not_run: dict[NodeStatus, list[NotRun]] = {}
+    for node, status in enumerate(schedule.status):
+        if not topology.linked[node] and topology.ids[node] not in begun:
+            not_run.setdefault(status, []).append((node, schedule.cause.get(node, _NO_CAUSE)))
+    skipped, blocked, cancelled = (
+        not_run.get(each, ())
+        for each in (NodeStatus.SKIPPED, NodeStatus.BLOCKED, NodeStatus.CANCELLED)
+    )
+    emit_not_run(run, following, Decisions((), skipped, blocked, cancelled, (), None, paused=False))
+    for wave in sorted(begun_waves):
+        if wave <= schedule.waves.total and schedule.waves.is_over(wave):
+            run.emit(WAVE_COMPLETED, {"wave": wave}, following.path)

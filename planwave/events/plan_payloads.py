@@ -6,7 +6,8 @@ to the graph of ``execution.created``; see ``planwave.graph.editing.revision``.
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -32,3 +33,20 @@ class PlanRevisedData(TypedDict):
     note: NotRequired[str]
     revised_by: NotRequired[PrincipalDocument]
     written_by: NotRequired[Literal["model"]]
+
+
+def names_of(graph: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of the nodes of a graph, or of a change, by id; an id where there is none."""
+    return {node["id"]: node.get("name") or node["id"] for node in graph["nodes"]}
+
+
+def change_text(data: PlanRevisedData) -> str:
+    """Return what a change of a graph was, for people: its steps by id, and why it was made."""
+    change = data["graph_change"]
+    words = {
+        "new or changed": [each["id"] for each in change["nodes"]],
+        "dropped": change["dropped_nodes"],
+    }
+    told = [f"{word} {', '.join(ids)}" for word, ids in words.items() if ids]
+    note = data.get("note")
+    return f"{'; '.join(told) or 'other edges'}{f' - {note}' if note else ''}"

@@ -28,6 +28,7 @@ from planwave.providers.protocols import Providers
 from planwave.service.access_tokens import AccessTokens
 from planwave.service.chats.chat_service import ChatService
 from planwave.service.dependencies import Observer, ServiceDependencies, Tracer
+from planwave.service.executions.changes import ExecutionChanges
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.input_sets import InputSets
 from planwave.service.flows.flow_service import FlowService
@@ -94,6 +95,7 @@ class Service:
     Attributes:
         plans: Plans, with a name or without: created, checked, forecast, edited, deleted.
         revisions: What plans were before: read, compared, restored, approved.
+        changes: Of the graphs of executions that run or wait.
         flows: The plans that have a name, which others call.
         flow_tools: The flows that are published as tools.
         input_sets: The inputs of flows that are saved under a name.
@@ -126,6 +128,7 @@ class Service:
         self.flow_tools = FlowTools(dependencies, self.flows)
         self.input_sets = InputSets(dependencies, self.flows)
         self.executions = ExecutionService(dependencies, self.plans, self.flows)
+        self.changes = ExecutionChanges(dependencies, self.executions, self.plans)
         self.triggers = TriggerService(dependencies, self.flows, self.executions)
         self.followers = Followers(self._store, self.executions)
         self.chats = ChatService(

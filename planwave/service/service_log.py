@@ -329,6 +329,16 @@ def _tool_failed(event: Event) -> _Line | None:
     return logging.WARNING, "tool failed", fields
 
 
+def _plan_revised(event: Event) -> _Line:
+    change = event.data["graph_change"]
+    fields = {
+        "change": event.data["change"],
+        "changed": [each["id"] for each in change["nodes"]],
+        "dropped": change["dropped_nodes"],
+    }
+    return logging.INFO, "plan changed", fields
+
+
 LINES: Final[Mapping[str, Callable[[Event], _Line | None]]] = {
     "execution.completed": lambda _: (logging.INFO, "completed", {}),
     "execution.failed": _failed,
@@ -336,6 +346,7 @@ LINES: Final[Mapping[str, Callable[[Event], _Line | None]]] = {
     "execution.paused": _paused,
     "execution.resumed": _resumed,
     "execution.warned": _warned,
+    "plan.revised": _plan_revised,
     "node.failed": _node_failed,
     "node.retrying": _node_retrying,
     "node.waiting": _node_waiting,

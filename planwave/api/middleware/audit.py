@@ -70,6 +70,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "cancelExecution": AuditAction("execution.cancelled"),
     "pauseExecution": AuditAction("execution.paused"),
     "resumeExecution": AuditAction("execution.resumed"),
+    "reviseExecution": AuditAction("execution.revised"),
     "retryExecution": AuditAction("execution.retried"),
     "forkExecution": AuditAction("execution.forked"),
     "deleteExecution": AuditAction("execution.deleted", is_strict=True),

@@ -21,22 +21,26 @@ from planwave.api.pagination import (
     encode_request_cursor,
     page_size,
 )
-from planwave.api.problems import problems
+from planwave.api.preconditions import IfMatch, expected_versions
+from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
 from planwave.api.responses import json_response_in_thread
 from planwave.api.routes.executions import created_response
 from planwave.api.schemas.examples import (
     CANCELLED,
     PAUSED,
     PENDING_REQUESTS,
+    PLAN_CHANGE,
     REQUESTS,
     RESUMED,
     success,
 )
-from planwave.api.schemas.requests import RequestModel
+from planwave.api.schemas.requests import Documented, RequestModel
+from planwave.shapes.common import GraphDocument
 from planwave.shapes.executions import (
     ExecutionCreated,
     OpenRequestsResponse,
     PendingRequestsResponse,
+    PlanChangeResponse,
 )
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
@@ -73,6 +77,20 @@ class AnswerDecision(RequestModel):
         "changed graph or `{plan_hash}` of a new revision (`edit`); of `budget`, the new limits (`raise`).",
     )
     form: Any = Field(None, description="What was filled in; it fits the request's `form`.")
+
+
+class ReviseRequest(RequestModel):
+    """The changed graph."""
+
+    graph: Annotated[dict[str, Any], Documented(GraphDocument)] = Field(
+        description="A graph, or a plan with it, that the execution runs from now on. Nodes are the same by their ids."
+    )
+    note: str = Field(
+        "",
+        max_length=_LONGEST_CAUSE,
+        description="Why; it is kept with the change.",
+        examples=["also cover running costs"],
+    )
 
 
 class _AnswerSchema:
@@ -120,6 +138,34 @@ async def cancel_execution(
     """
     await service.executions.cancel(execution_id, body.cause, node=body.node)
     return created_response(service, await service.executions.get(execution_id), 200)
+
+
+@router.post(
+    "/api/executions/{execution_id}/revise",
+    operation_id="reviseExecution",
+    summary="Change the graph of an execution while it runs or waits",
+    responses={
+        **success(PlanChangeResponse, "It runs the changed graph.", PLAN_CHANGE),
+        **problems(404, 409, 412, 422),
+    },
+)
+async def revise_execution(
+    service: ServiceDep,
+    execution_id: ExecutionId,
+    body: Annotated[ReviseRequest, json_body(ReviseRequest)],
+    if_match: IfMatch = None,
+) -> Response:
+    """Let an execution go on with a changed graph; the change is durable when the response arrives.
+
+    Steps that have begun stay as they are, with what decided their inputs; all others may be changed, rewired, added and
+    dropped, and failed ones dropped. What runs goes on, and nothing that has run is run again. With `If-Match` the graph
+    must still have that hash (`plan_hash` of the execution), else the answer is `412`.
+    """
+    with prefix_error_pointers(GRAPH_POINTER):
+        change = await service.changes.revise(
+            execution_id, body.graph, expected=expected_versions(if_match), note=body.note
+        )
+    return await json_response_in_thread(change)
 
 
 @router.post(

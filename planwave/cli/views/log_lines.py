@@ -20,6 +20,7 @@ from planwave.events import Event
 from planwave.events.logs.call_lines import CallEvents, call_level, model_call_text, seconds_text
 from planwave.events.logs.text_log import Level, level_of
 from planwave.events.paths import path_prefix
+from planwave.events.plan_payloads import change_text
 from planwave.events.request_text import (
     TIMEOUT,
     answer_text,
@@ -222,6 +223,7 @@ WORDS: Final[Mapping[str, Callable[[Event], str | None]]] = {
     "execution.completed": lambda _: "completed",
     "execution.failed": _failed,
     "execution.cancelled": _cancelled,
+    "plan.revised": lambda event: f"plan changed: {change_text(event.data)}",
     "wave.started": _wave_started,
     "node.started": _node_started,
     "node.retrying": _node_retrying,

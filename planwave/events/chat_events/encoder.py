@@ -30,6 +30,7 @@ from planwave.events.chat_events.speech import (
     Speaker,
 )
 from planwave.events.paths import is_inside, nested_prefix, path_prefix
+from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.request_text import is_timer
 from planwave.events.stream.visibility import Visibility
 from planwave.events.streamed_text import Change
@@ -41,6 +42,8 @@ from planwave.events.types import (
     typed_event,
 )
 from planwave.expressions.json_text import to_text
+from planwave.graph.editing.revision import changed_graph
+from planwave.shapes.common import GraphDocument
 
 if TYPE_CHECKING:
     from planwave.shapes.chats import ReplyUsage
@@ -89,6 +92,7 @@ class ChatEventEncoder:
         self._places: dict[str, int] = {}
         self._types: dict[str, str] = {}
         self._visibility: Visibility | None = None
+        self._graph: GraphDocument = NO_GRAPH
         self._spending = Spending()
         self._execution_id = ""
         self._has_failed_node = False
@@ -101,6 +105,7 @@ class ChatEventEncoder:
         """Return what each event of an execution is for a chat; others are nothing."""
         return {
             "execution.created": self._on_created,
+            "plan.revised": self._on_revised,
             "execution.started": self._on_started,
             "execution.paused": self._on_paused,
             "execution.resumed": self._on_resumed,
@@ -160,7 +165,13 @@ class ChatEventEncoder:
     # -- the execution -------------------------------------------------------------------------
 
     def _on_created(self, event: Event) -> None:
-        graph: Mapping[str, Any] = event.data.get("graph") or {"nodes": [], "edges": []}
+        self._set_graph(event.data.get("graph") or NO_GRAPH)
+
+    def _on_revised(self, event: Event) -> None:
+        self._set_graph(changed_graph(self._graph, event.data["graph_change"]))
+
+    def _set_graph(self, graph: GraphDocument) -> None:
+        self._graph = graph
         self._visibility = Visibility(graph)
         self._types = {node["id"]: node["type"] for node in graph["nodes"]}
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, cast, get_args
 
 from planwave.events.budget import amount_text
+from planwave.events.plan_payloads import change_text, names_of
 from planwave.events.request_text import (
     TIMEOUT,
     answer_text,
@@ -178,6 +179,9 @@ class TextLog:
                 return _dropped_policies(event.data.get("supersedes"))
             case "execution.started":
                 return "Starting execution..."
+            case "plan.revised":
+                self._names |= names_of(event.data["graph_change"])
+                return f"Plan changed: {change_text(event.data)}"
             case "wave.started":
                 inside = f"{event.path}/" if event.path else ""
                 nodes = [f"{inside}{node}" for node in event.data.get("nodes") or ()]
@@ -215,8 +219,7 @@ class TextLog:
         return f"Execution resumed: {reason}"
 
     def _learn_names(self, graph: GraphDocument | None) -> None:
-        nodes = graph["nodes"] if graph else ()
-        self._names = {n["id"]: n.get("name") or n["id"] for n in nodes}
+        self._names = {} if graph is None else names_of(graph)
 
     def _learn_name(self, path: str, name: str | None) -> None:
         """Record the name of a nested node; the graph has the names of the others."""

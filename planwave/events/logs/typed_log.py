@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from planwave.events.logs.call_lines import CallEvents, call_level
 from planwave.events.logs.text_log import RECOVERED, Level, level_of, one_line
+from planwave.events.plan_payloads import change_text
 from planwave.events.request_text import TIMEOUT, answer_text, is_timer, request_text
 from planwave.events.types import (
     MESSAGE,
@@ -114,6 +115,9 @@ class TypedLog:
         match typed.type:
             case "execution.created":
                 self._learn_titles(typed.data.get("graph") or {})
+            case "plan.revised":
+                self._learn_titles(typed.data["graph_change"])
+                return _entry(event, "input_received", f"Plan changed: {change_text(typed.data)}")
             case "node.started":
                 self._prompted.discard(path)
                 again = ", again: it was cut off" if typed.data.get("reentry") else ""

@@ -49,6 +49,7 @@ from planwave.events.types import (
 )  # fmt: skip
 from planwave.events.usage import NO_USAGE, UsageTotal
 from planwave.expressions.json_text import to_text
+from planwave.graph.editing.revision import changed_graph
 from planwave.graph.model import Graph
 
 About = Mapping[str, Any]
@@ -177,6 +178,9 @@ class PartReader:
         self._visible_ids = visible
         self._nested_graphs = NestedGraphs()
         self._visibility: Visibility | None = None
+        self._graph: Mapping[str, Any] | None = None
+        self._meta_cache: dict[str, tuple[dict[str, Any], bool]] = {}
+        """By path, for nodes that have not ended: a look-up for each token would be slow."""
         if graph is not None:
             self._set_graph(graph.document if isinstance(graph, Graph) else graph)
         self._has_begun = False
@@ -189,8 +193,6 @@ class PartReader:
         self._calls: tuple[RequestedCall, ...] = ()
         self._is_cut = False
         self._spending = Spending()
-        self._meta_cache: dict[str, tuple[dict[str, Any], bool]] = {}
-        """By path, for nodes that have not ended: a look-up for each token would be slow."""
 
     def read(self, event: Event) -> Iterator[Part]:
         """Yield the parts of the next event.
@@ -203,6 +205,8 @@ class PartReader:
         created = event.data.get("graph") if event.type == "execution.created" else None
         if created is not None and self._visibility is None:
             self._set_graph(created)
+        elif typed.type == "plan.revised" and self._graph is not None:
+            self._set_graph(changed_graph(self._graph, typed.data["graph_change"]))
         if not self._has_begun:
             self._has_begun = True
             yield Status({"execution": {"id": event.execution_id, "status": "starting"}})
@@ -215,7 +219,9 @@ class PartReader:
             yield from self._read_node(event, typed, event.path)
 
     def _set_graph(self, graph: Mapping[str, Any]) -> None:
+        self._graph = graph
         self._visibility = Visibility(graph, self._visible_ids)
+        self._meta_cache.clear()
         self._graphs = GraphLookup(graph, self._nested_graphs)
 
     def _require_visibility(self) -> Visibility:

@@ -41,7 +41,7 @@ class CallProgress:
     async def event(self, event: Event) -> None:
         """Report what an event of the execution says about its waves."""
         data: Any = event.data
-        if event.type == "execution.created":
+        if event.type == "execution.created" or event.type == "plan.revised":
             self._waves = data.get("waves")
         elif event.type == "wave.started":
             nodes = ", ".join(data.get("nodes", ()))

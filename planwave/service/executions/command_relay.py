@@ -27,6 +27,7 @@ from planwave.service.executions.command_rules import (
     Command,
     Pause,
     Resume,
+    Revise,
     has_done,
 )
 
@@ -42,7 +43,7 @@ COMMAND_S: Final = 15.0
 POLL_S: Final = 0.5
 """How often outcomes and commands are looked for although no note came: a note may be lost."""
 _KINDS: Final[dict[str, type[Command]]] = {
-    kind.__name__: kind for kind in (Cancel, CancelNode, Pause, Resume, Answer)
+    kind.__name__: kind for kind in (Cancel, CancelNode, Pause, Resume, Answer, Revise)
 }
 _REFUSALS: Final[tuple[type[PlanwaveError], ...]] = (NotFound, Conflict, Gone, InputError)
 """What an owner refuses with; the sender has checked all that needs more than these say."""

@@ -6,20 +6,24 @@ What came in the meantime is for the driver to judge, which takes the commands o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from planwave.errors import Conflict, Gone, NotFound
+from planwave.errors import Conflict, Gone, NotFound, PreconditionFailed
 from planwave.events import ENDED_NODE, ENDED_STATUS, ExecutionState
+from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.request_text import field_of
 from planwave.events.types import REQUESTED, WAITING
 from planwave.executor.driver.commands import not_paused
 from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.diagnostics import short_repr
+from planwave.graph.editing.revision import graph_change
+from planwave.graph.plan import graph_hash
+from planwave.graph.reading.documents import read_graph
 from planwave.graph.suggestions import closest_match
 from planwave.service.executions.answers import (
     open_request,
@@ -32,9 +36,11 @@ if TYPE_CHECKING:
     import asyncio
 
     from planwave.events import Event
+    from planwave.events.plan_payloads import PlanRevisedData
     from planwave.executor.driver.execution import Execution
     from planwave.graph.model import Json
     from planwave.principals import PrincipalDocument
+    from planwave.shapes.common import GraphDocument
 
 _NODES_SHOWN: Final = 8
 
@@ -222,7 +228,72 @@ class Expire:
                 execution.expire(request.request_id)
 
 
-Command: TypeAlias = Cancel | CancelNode | Pause | Resume | Answer | Expire
+@dataclass(frozen=True, slots=True)
+class Revise:
+    """Change the graph that is run: what has begun stays, all else may change.
+
+    Attributes:
+        graph: The document of the graph that it becomes, without errors.
+        expected: The hashes of which the graph that is run must have one; None for any.
+        note: Why, in the words of who asked for it.
+        revised_by: Who asked for it.
+    """
+
+    graph: GraphDocument
+    expected: Sequence[str] | None
+    note: str
+    revised_by: PrincipalDocument
+
+    def check(self, state: ExecutionState) -> None:
+        """Raise if the graph of the execution cannot be changed now.
+
+        Raises:
+            Conflict: ``already-ended``, ``not-started``; ``approval-needed``: people approved the graph as it is;
+                ``restricted-run``: only a part of the graph is run.
+            PreconditionFailed: ``plan-changed``: the graph has another hash.
+        """
+        if state.status in ENDED_STATUS:
+            hint = "fork it with the changed graph"
+            message = f"execution {state.execution_id} is already {state.status}"
+            raise Conflict(message, code="already-ended", hint=hint)
+        _require_started(state)
+        if state.approval is not None:
+            raise Conflict(
+                "the plan of the execution needs an approval, and the changed plan would have none",
+                code="approval-needed",
+                hint="fork it with the changed graph: the fork asks for the approval",
+            )
+        options = state.options or {}
+        if options.get("run_to") or options.get("run_from"):
+            raise Conflict(
+                "the execution runs a part of its graph only",
+                code="restricted-run",
+                hint="fork it with the changed graph",
+            )
+        require_version(state.plan_hash or hash_of_graph(state), self.expected)
+
+    def send(self, execution: Execution, state: ExecutionState) -> asyncio.Future[None]:
+        """Give the command to the driver; done once it is durable.
+
+        Raises:
+            PlanwaveError: As ``check``.
+        """
+        self.check(state)
+        graph, _ = read_graph(self.graph)
+        data: PlanRevisedData = {
+            "change": len(state.changes) + 1,
+            "base": hash_of_graph(state),
+            "hash": graph_hash(graph),
+            "graph_change": graph_change(state.graph or NO_GRAPH, graph.document),
+            "floor": 1,
+            "revised_by": self.revised_by,
+        }
+        if self.note:
+            data["note"] = self.note
+        return execution.revise(graph, data)
+
+
+Command: TypeAlias = Cancel | CancelNode | Pause | Resume | Answer | Expire | Revise
 """A command; ``check`` raises if the state does not allow it, ``send`` gives it to a driver."""
 
 
@@ -244,6 +315,10 @@ def has_done(event: Event, command: Command) -> bool:
             is_answer = "answer" in data and data.get("request_id") == request_id
             is_same = field_of(data.get("answer"), "decision") == field_of(answer, "decision")
             return is_answer and is_same and data.get("answered_by") == answered_by
+        case Revise(graph, _, note, revised_by):
+            is_same = event.type == "plan.revised" and data.get("revised_by") == revised_by
+            wanted = is_same and graph_hash(read_graph(graph)[0])
+            return is_same and data.get("hash") == wanted and (data.get("note") or "") == note
         case Expire():
             return False
 
@@ -279,6 +354,25 @@ def require_not_ended(execution_id: str, status: str) -> None:
     )
     message = f"execution {execution_id} is already {status}"
     raise Conflict(message, code="already-ended", hint=hint)
+
+
+def hash_of_graph(state: ExecutionState) -> str:
+    """Return the hash of the graph that is run."""
+    return graph_hash(read_graph(state.graph or NO_GRAPH)[0])
+
+
+def require_version(present: str, expected: Sequence[str] | None) -> None:
+    """Raise if the graph that is run is another one than the caller has seen.
+
+    Raises:
+        PreconditionFailed: ``plan-changed``.
+    """
+    if expected is not None and present not in expected:
+        raise PreconditionFailed(
+            f"the graph of the execution has the hash {present!r} by now",
+            code="plan-changed",
+            hint="read the execution again, and make the change for what it runs now",
+        )
 
 
 def _require_started(state: ExecutionState) -> None:

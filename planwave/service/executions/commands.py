@@ -211,7 +211,7 @@ class ExecutionCommands(ExecutionQueries):
         if isinstance(command, Cancel):
             await self.cancel(execution_id, command.cause)
         else:
-            await self._send_command(execution_id, command)
+            await self.send_command(execution_id, command)
 
     async def _relay(self, live: LiveExecution, command: Command) -> bool:
         """Have the process that drives an execution carry out a command; False where there is no other one."""
@@ -351,7 +351,7 @@ class ExecutionCommands(ExecutionQueries):
             ShuttingDown: The service goes down; it is left as it is stored.
         """
         if node is not None:
-            return await self._send_command(execution_id, CancelNode(node, cause))
+            return await self.send_command(execution_id, CancelNode(node, cause))
         require_not_ended(execution_id, (await load_record(self._store, execution_id)).status)
         self._require_writable()
         async with AsyncExitStack() as held:
@@ -450,7 +450,7 @@ class ExecutionCommands(ExecutionQueries):
             Conflict: It has ended, or was not started yet (``not-started``).
             StoreError, ShuttingDown: It stays as it is.
         """
-        return await self._send_command(execution_id, Pause())
+        return await self.send_command(execution_id, Pause())
 
     async def resume(self, execution_id: str) -> ExecutionRecord:
         """Resume a paused or set-aside execution, or one that is not running.
@@ -473,7 +473,7 @@ class ExecutionCommands(ExecutionQueries):
                 if is_left and must_run(live.state, was_accepted=was_accepted):
                     await self._submit_left(live)
                     return await load_record(self._store, execution_id)
-        return await self._send_command(execution_id, Resume())
+        return await self.send_command(execution_id, Resume())
 
     async def store_answer(
         self, execution_id: str, request_id: str, answer: Json
@@ -494,7 +494,7 @@ class ExecutionCommands(ExecutionQueries):
         """
         self.driver.check_open()
         most, who = self._dependencies.limits.largest_result_bytes, current_principal().as_json()
-        return await self._send_command(execution_id, Answer(request_id, answer, who, most))
+        return await self.send_command(execution_id, Answer(request_id, answer, who, most))
 
     async def supersede(self, execution_id: str) -> None:
         """Answer the request for approval that the plan of a new execution is the edit of, if any.
@@ -514,7 +514,7 @@ class ExecutionCommands(ExecutionQueries):
         """Cancel the execution of an edited plan, as the one that asked took no such answer."""
         await self.cancel(execution_id, f"execution {superseded} took no answer")
 
-    async def _send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
+    async def send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
         """Send a command to an execution, running or stored.
 
         What a driver refuses is told by the rule of the command, where the events by then say why.
@@ -585,7 +585,7 @@ class ExecutionCommands(ExecutionQueries):
 
                 async def tell() -> None:
                     if not live.is_over:
-                        await self._send_command(execution_id, Expire(until))
+                        await self.send_command(execution_id, Expire(until))
 
                 await self.driver.store_retry.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on

@@ -377,13 +377,13 @@ class ExecutionService(ExecutionCommands):
         )
         flow_ids = await flows_of_caller(self._store, before.flows)
         if request.new is not None:
-            await self._require_flows(spec.graph, flow_ids)
+            await self.require_flows(spec.graph, flow_ids)
         await require_stored_plan(dependencies, spec.graph, spec.written_by, spec.judged_plan_id)
         if request.options is not None:
             require_within(request.options, limits)
         return replace(spec, options=lowered_options(spec.options, limits), flows=flow_ids), program
 
-    async def _require_flows(self, graph: Graph, flow_ids: Sequence[str] | None) -> None:
+    async def require_flows(self, graph: Graph, flow_ids: Sequence[str] | None) -> None:
         """Refuse a graph with a flow that there is not, or that its caller may not run."""
         lookup = self._flows if flow_ids is None else FlowsOfToken(self._store, flow_ids)
         raise_for_run(await unknown_flows(graph, self._dependencies.catalogue, lookup))
@@ -411,7 +411,7 @@ class ExecutionService(ExecutionCommands):
         graph = apply_policies(plan.graph, policies, limits)
         raise_for_run(self._diagnostics_of(graph, resolved.report))
         await require_stored_plan(dependencies, graph, author, judged)
-        await self._require_flows(graph, flow_ids)
+        await self.require_flows(graph, flow_ids)
         run_options = options or RunOptions()
         require_within(run_options, limits)
         program = Program(graph, dependencies.catalogue)

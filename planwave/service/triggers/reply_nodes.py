@@ -46,6 +46,8 @@ class ReplyFinder:
         data: Any = typed.data
         if typed.type == "execution.created":
             self._types[""] = _types_of(data["graph"])
+        elif typed.type == "plan.revised":
+            self._types[""] |= _types_of(data["graph_change"])
         elif typed.type == "nested_run.opened":
             self._graphs.record(event.path, data)
         elif typed.type == "node.completed" and self._type_of(event.path or "") == WEBHOOK_REPLY:

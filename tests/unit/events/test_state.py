@@ -301,7 +301,7 @@ def test_a_reused_result_replaces_the_earlier_state_of_a_nested_node() -> None:
 
 
 def test_unknown_event_types_only_advance_the_sequence() -> None:
-    assert begun().add("plan.revised", revision=2).state.last_seq == 3
+    assert begun().add("novel.event", revision=2).state.last_seq == 3
 
 
 @pytest.mark.parametrize("seq", [0, 1, 2, 4])

@@ -57,7 +57,7 @@ def test_a_payload_of_another_form_is_named(kind: str, data: Any, field: str) ->
     ("kind", "data"),
     [
         ("node.started", {"wave": 1, "of_a_newer_version": [1]}),
-        ("plan.revised", {"revision": "x"}),
+        ("novel.event", {"revision": "x"}),
         (
             "node.completed",
             {"outputs": {"output": {"type": "any", "value": None}}, "duration_s": 1},

@@ -95,7 +95,7 @@ def test_usage_is_summed_and_unknown_prices_add_nothing() -> None:
 
 def test_unknown_nodes_and_events_are_ignored() -> None:
     seen = progress(
-        event("node.started", "loop[1]/x", 1), event("node.novel", "a"), event("plan.revised")
+        event("node.started", "loop[1]/x", 1), event("node.novel", "a"), event("novel.event")
     )
     assert {node.status for node in seen.nodes.values()} == {"pending"}
     assert event_line(event("node.started", "loop[1]/x", 1), seen) is None

@@ -209,7 +209,7 @@ async def through_service(stored: Stored, command: Command) -> Outcome:
                 case Answer(request_id, answer):
                     await service.executions.answer(own, request_id, answer)
                 case Expire():  # no person sends it
-                    await service.executions._send_command(own, command)
+                    await service.executions.send_command(own, command)
         except PlanwaveError as error:
             return refused(error)
         await service.executions.wait(own)

@@ -392,7 +392,7 @@ async def test_request_of_ended_execution_does_not_expire(
     async with Service(
         dependencies(make_graph(Node("q", asks.node_type, "Q")), types=[asks])
     ) as service:
-        tell = service.executions._send_command
+        tell = service.executions.send_command
 
         async def refused_once(execution_id: str, ask: Any) -> Any:
             received.append(execution_id)
@@ -400,7 +400,7 @@ async def test_request_of_ended_execution_does_not_expire(
                 raise StoreError("busy", code="store-busy")
             return await tell(execution_id, ask)
 
-        monkeypatch.setattr(service.executions, "_send_command", refused_once)
+        monkeypatch.setattr(service.executions, "send_command", refused_once)
         execution_id = (await execute_goal(service, "x")).execution_id
         await until(lambda: received == [execution_id])
         await service.executions.cancel(execution_id)

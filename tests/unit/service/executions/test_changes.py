@@ -1,0 +1,221 @@
+"""Changes of the graph of an execution through the service: while it runs, waits, is paused and has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from planwave.errors import Conflict, GraphInvalid, PreconditionFailed
+from planwave.events import execution_logs
+from planwave.executor.options import RunOptions
+from planwave.graph.editing.revision import graph_change
+from planwave.graph.model import DataValue
+from planwave.graph.operations import AddEdge, AddNode, RemoveNode, UpdateNode
+from planwave.graph.plan import graph_hash
+from planwave.graph.protocols import ExecutionResult, Suspension
+from planwave.graph.reading.documents import read_graph
+from planwave.service.service import Service
+from tests.support.graph.builders import make_graph
+from tests.support.polling import until
+from tests.support.service.dependencies import execute_goal
+from tests.unit.service.executions.test_fork_graphs import edited, opened
+from tests.unit.service.executions.test_fork_runs import Joins, joins, result
+
+CHAIN = make_graph(joins("a"), joins("b"), joins("c"), edges=[("a", "b"), ("b", "c")])
+COSTS = {"id": "costs", "type": "joins", "name": "Costs", "data": {}}
+
+
+class Held(Joins):
+    """The same, but nodes wait until they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        if context.node_id == "b":
+            self.runs["b held"] += 1
+            await self.gate.wait()
+        return await super().execute(data, inputs, context)
+
+
+class Asks:
+    """A node type that gives what a person answers."""
+
+    node_type = "asks"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Suspension:
+        return Suspension({"message": "Which city?"})
+
+    async def resume(
+        self, data: Any, inputs: Any, context: Any, state: Any, answer: Any
+    ) -> ExecutionResult:
+        return ExecutionResult({"output": DataValue("text", answer)})
+
+
+async def running(service: Service, work: Held, **more: Any) -> str:
+    """Start an execution of the chain; its second node waits."""
+    execution_id = (await execute_goal(service, **more)).execution_id
+    await until(lambda: work.runs["b held"])
+    return execution_id
+
+
+WIDENED = edited(
+    CHAIN.to_document(),
+    AddNode(COSTS),
+    AddEdge({"source": "a", "target": "costs"}),
+    AddEdge({"source": "costs", "target": "c"}),
+)
+
+
+async def test_a_running_execution_goes_on_with_the_changed_graph_and_runs_nothing_twice() -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work)
+        change = await service.changes.revise(execution_id, WIDENED, note="also cover costs")
+        assert (change["change"], change["note"]) == (1, "also cover costs")
+        assert change["hash"] == graph_hash(read_graph(WIDENED)[0])
+        await until(lambda: work.runs["costs"])
+        work.gate.set()
+        assert await result(service, execution_id) == {
+            "a": "a", "b": "a+b", "costs": "a+costs", "c": "a+b+a+costs+c",
+        }  # fmt: skip
+        assert work.runs == {"a": 1, "b held": 1, "b": 1, "costs": 1, "c": 1}
+        document = await service.executions.document(execution_id)
+        assert [each["hash"] for each in document["changes"]] == [change["hash"]]
+        assert {node["id"] for node in document["graph"]["nodes"]} == {"a", "b", "c", "costs"}
+        events = await service.executions.events(execution_id)
+        assert "Plan changed: new or changed costs - also cover costs" in execution_logs(events)
+
+
+async def test_a_failed_step_is_replaced_while_another_one_still_runs() -> None:
+    graph = make_graph(
+        joins("a"), joins("b"), joins("bad"), joins("c"),
+        edges=[("a", "b"), ("a", "bad"), ("b", "c"), ("bad", "c")],
+    )  # fmt: skip
+    work = Held()
+    work.broken = {"bad"}
+    async with opened(graph, work) as service:
+        execution_id = await running(service, work)
+        await until(lambda: work.runs["bad"])
+        changed = edited(
+            graph.to_document(),
+            RemoveNode("bad"),
+            AddNode(COSTS),
+            AddEdge({"source": "a", "target": "costs"}),
+            AddEdge({"source": "costs", "target": "c"}),
+        )
+        change = await service.changes.revise(execution_id, changed)
+        assert [(each["path"], each["status"]) for each in change["dropped"]] == [("bad", "failed")]
+        work.gate.set()
+        assert await result(service, execution_id) == {
+            "a": "a", "b": "a+b", "costs": "a+costs", "c": "a+b+a+costs+c",
+        }  # fmt: skip
+        assert (await service.executions.get(execution_id)).status == "completed"
+        used = edited(changed, AddNode({"id": "bad", "type": "joins", "name": "Bad", "data": {}}))
+        assert {each["id"] for each in graph_change(changed, used)["nodes"]} == {"bad"}
+
+
+async def test_what_has_begun_is_refused_with_the_place_and_the_way_out() -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work)
+        changed = edited(
+            CHAIN.to_document(),
+            UpdateNode("a", {"data": {"say": "x"}}),
+            AddNode(COSTS),
+            AddEdge({"source": "costs", "target": "b"}),
+        )
+        with pytest.raises(GraphInvalid) as refused:
+            await service.changes.revise(execution_id, changed)
+        told = [(each.code, each.pointer, each.node) for each in refused.value.diagnostics]
+        assert told == [("frozen-node", "/nodes/0", "a"), ("frozen-input", "/nodes/1", "b")]
+        assert all(each.hint for each in refused.value.diagnostics)
+        with pytest.raises(GraphInvalid, match="stay as it is"):
+            await service.changes.revise(execution_id, CHAIN.to_document())
+        broken = edited(CHAIN.to_document(), AddEdge({"source": "c", "target": "gone"}))
+        with pytest.raises(GraphInvalid):
+            await service.changes.revise(execution_id, broken)
+        work.gate.set()
+        await service.executions.wait(execution_id)
+        state = await service.executions.live_executions.state(execution_id)
+        assert not state.changes
+        with pytest.raises(Conflict, match="already completed") as over:
+            await service.changes.revise(execution_id, WIDENED)
+        assert over.value.hint == "fork it with the changed graph"
+
+
+async def test_of_two_changes_at_once_the_second_one_is_refused() -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work)
+        seen = [graph_hash(CHAIN)]
+        first = await service.changes.revise(execution_id, WIDENED, expected=seen)
+        with pytest.raises(PreconditionFailed) as late:
+            await service.changes.revise(
+                execution_id,
+                edited(WIDENED, AddNode({**COSTS, "id": "more"})),
+                expected=seen,
+            )
+        assert late.value.code == "plan-changed"
+        again = edited(WIDENED, RemoveNode("c"))
+        second = await service.changes.revise(execution_id, again, expected=[first["hash"]])
+        assert second["change"] == 2
+        with pytest.raises(GraphInvalid) as used:
+            await service.changes.revise(execution_id, edited(again, AddNode({**COSTS, "id": "c"})))
+        assert [each.code for each in used.value.diagnostics] == ["used-id"]
+        work.gate.set()
+        assert set(await result(service, execution_id)) == {"a", "b", "costs"}
+
+
+async def test_an_execution_that_waits_for_a_person_is_changed_in_the_store_and_goes_on() -> None:
+    document = {
+        "nodes": [
+            {"id": "ask", "type": "asks", "data": {}},
+            {"id": "c", "type": "joins", "data": {}},
+        ],
+        "edges": [{"source": "ask", "target": "c", "data": {"channel": "flow"}}],
+    }
+    asked, _ = read_graph(document)
+    work = Joins()
+    async with opened(asked, work, Asks()) as service:
+        execution_id = (await execute_goal(service)).execution_id
+        await service.executions.wait(execution_id)
+        changed = edited(asked.to_document(), AddNode(COSTS))
+        await service.changes.revise(execution_id, changed)
+        await until(lambda: work.runs["costs"])
+        await service.executions.wait(execution_id)
+        record = await service.executions.get(execution_id)
+        assert record.status == "paused"
+        state = await service.executions.live_executions.state(execution_id)
+        (request_id,) = state.requests
+        await service.executions.answer(execution_id, request_id, "Rome")
+        assert await result(service, execution_id) == {
+            "ask": "Rome", "c": "Rome+c", "costs": "costs",
+        }  # fmt: skip
+
+
+async def test_a_part_of_a_graph_that_is_run_is_not_changed() -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work, options=RunOptions(run_to=("b",)))
+        with pytest.raises(Conflict) as refused:
+            await service.changes.revise(execution_id, WIDENED)
+        assert refused.value.code == "restricted-run"
+        work.gate.set()
+        await service.executions.wait(execution_id)
+
+
+async def test_a_fork_of_a_changed_execution_begins_with_the_changed_graph() -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work)
+        await service.changes.revise(execution_id, WIDENED)
+        work.gate.set()
+        await service.executions.wait(execution_id)
+        work.runs.clear()
+        fork = await service.executions.fork(execution_id, rerun=["costs"])
+        assert set(await result(service, fork.execution_id)) == {"a", "b", "c", "costs"}
+        assert work.runs == {"costs": 1}

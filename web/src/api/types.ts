@@ -601,7 +601,7 @@ export type NodeUnparkedEvent = {
   data: NoData;
 };
 
-/** A request that a node waits for. `interrupted`: the driver asks what to do with an interrupted attempt. `duration_s` and `own_time_s` are how long the attempt has run, and how long it did its own work. */
+/** A request that a node waits for; `interrupted`: the driver asks about an interrupted attempt. `duration_s` and `own_time_s` are how long the attempt has run, and how long it did its own work. */
 export type NodeWaitingData = {
   request_id: string;
   request?: unknown;
@@ -641,6 +641,31 @@ export type OpenRequestResponse = {
 export type PlanRepair = {
   attempt: number;
   diagnostics: DiagnosticResponse[];
+};
+
+/** What a change makes of a graph: `nodes` and `edges` are new or changed ones, whole. */
+export type GraphChangeDocument = {
+  nodes: NodeDocument[];
+  edges: EdgeDocument[];
+  dropped_nodes: string[];
+  dropped_edges: string[];
+};
+
+/** A change of the graph of an execution while it ran or waited. */
+export type PlanChangeResponse = {
+  /** Counts the changes from 1. */
+  change: number;
+  at: string;
+  /** The hash of the graph before it. */
+  base: string;
+  hash: string;
+  /** Why it was made, in the words of who asked for it. */
+  note: string;
+  revised_by: PrincipalDocument | null;
+  written_by: "model" | null;
+  graph_change: GraphChangeDocument;
+  /** The steps that it dropped although they had begun, as they were by then. */
+  dropped: NodeSnapshot[];
 };
 
 /** The approval of a plan; it holds for one hash. */
@@ -684,7 +709,10 @@ export type SnapshotMessage = {
   plan_hash: string | null;
   revision: number | null;
   flow: string | null;
+  /** As the last of its changes left it. */
   graph: GraphDocument | null;
+  /** What was changed in it while it ran or waited, in order. */
+  changes: PlanChangeResponse[];
   inputs: Record<string, Record<string, unknown>> | null;
   options: OptionsDocument | null;
   parent: ParentDocument | null;
@@ -767,6 +795,31 @@ export type WaveStartedEvent = {
   data: WaveStartedData;
 };
 
+/** A change of the graph: `change` counts them from 1, `base` and `hash` are of the graphs before and after it. `floor` is the lowest wave of nodes that have not begun; `waves`, `linked` and `not_reached` as in `execution.started`. `written_by`: not by a person. */
+export type PlanRevisedData = {
+  change: number;
+  base: string;
+  hash: string;
+  graph_change: GraphChangeDocument;
+  floor: number;
+  waves?: number;
+  linked?: string[];
+  not_reached?: string[];
+  note?: string;
+  revised_by?: PrincipalDocument;
+  written_by?: "model";
+};
+
+export type PlanRevisedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "plan.revised";
+  path?: string;
+  attempt?: number;
+  data: PlanRevisedData;
+};
+
 /** A log line of a node; `kind` where programs act on it. */
 export type NodeLogData = {
   message?: string;
@@ -785,7 +838,7 @@ export type NodeLogEvent = {
 };
 
 /** An event of an execution. */
-export type ExecutionEvent = ExecutionCreatedEvent | ExecutionStartedEvent | ExecutionPausedEvent | ExecutionResumedEvent | ExecutionWarnedEvent | ExecutionCompletedEvent | ExecutionFailedEvent | ExecutionCancelledEvent | WaveStartedEvent | WaveCompletedEvent | NodeStartedEvent | NodeRetryingEvent | NodeWaitingEvent | NodeAnsweredEvent | NodeParkedEvent | NodeUnparkedEvent | NodeLogEvent | NodeEventEvent | NodeDeltaEvent | UsageEvent | NodeCompletedEvent | NodeFailedEvent | NodeSkippedEvent | NodeBlockedEvent | NodeCancelledEvent;
+export type ExecutionEvent = ExecutionCreatedEvent | ExecutionStartedEvent | ExecutionPausedEvent | ExecutionResumedEvent | ExecutionWarnedEvent | ExecutionCompletedEvent | ExecutionFailedEvent | ExecutionCancelledEvent | WaveStartedEvent | WaveCompletedEvent | PlanRevisedEvent | NodeStartedEvent | NodeRetryingEvent | NodeWaitingEvent | NodeAnsweredEvent | NodeParkedEvent | NodeUnparkedEvent | NodeLogEvent | NodeEventEvent | NodeDeltaEvent | UsageEvent | NodeCompletedEvent | NodeFailedEvent | NodeSkippedEvent | NodeBlockedEvent | NodeCancelledEvent;
 
 /** A part of a message that is longer than `socket_frame_bytes`; the texts together are it. */
 export type PartMessage = {
@@ -1538,7 +1591,10 @@ export type DocumentResponse = {
   nodes: DocumentNode[];
   node_results: Record<string, string>;
   execution_logs: string[];
+  /** As the last of its changes left it. */
   graph: Record<string, unknown> | null;
+  /** What was changed in it while it ran or waited, in order. */
+  changes: PlanChangeResponse[];
 };
 
 /** How many executions fit all filters but `status` and `waiting`. */

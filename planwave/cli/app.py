@@ -69,6 +69,7 @@ _COMMANDS: Final = {
     "cancel": "executions.control:cancel",
     "retry": "executions.forks:retry",
     "fork": "executions.forks:fork",
+    "revise": "executions.changes:revise",
     "promote": "revisions:promote",
     "serve": "serve:serve",
     "worker": "serve:worker",

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         ExplainResponse,
         LabelsResponse,
         OpenRequestsResponse,
+        PlanChangeResponse,
         ResultResponse,
     )
     from planwave.shapes.graphs import CheckResponse, ForecastResponse, ForkPreviewResponse
@@ -486,6 +487,28 @@ class Client(
         """Return which nodes ``fork`` would reuse and which it would run; nothing is created."""
         changed = requests.fork_changes(rerun, changes, graph, options)
         return self._send(requests.preview_fork(execution_id, changed))
+
+    def revise(
+        self,
+        execution_id: str,
+        graph: Mapping[str, Any],
+        *,
+        note: str = "",
+        if_match: str | None = None,
+    ) -> PlanChangeResponse:
+        """Let an execution that runs or waits go on with a changed graph; return the change.
+
+        What has begun stays as it is; all else may be changed, added and dropped.
+
+        Args:
+            execution_id: The execution.
+            graph: ``{"nodes", "edges"}``, or a plan; nodes are the same by their ids.
+            note: Why; kept with the change.
+            if_match: The hash that the graph must have (``plan_hash`` of the execution); None for any.
+        """
+        body = {"graph": graph, "note": note}
+        path = ("api", "executions", execution_id, "revise")
+        return self._send(requests.post(*path, body=body, if_match=if_match))
 
     def delete_execution(self, execution_id: str) -> None:
         """Delete an execution that has ended."""

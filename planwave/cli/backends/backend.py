@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         DifferenceResponse,
         DocumentResponse,
         ExplainResponse,
+        PlanChangeResponse,
         WaitsForResponse,
     )
     from planwave.shapes.graphs import ForkPreviewResponse
@@ -459,6 +460,12 @@ class Backend(Queries, Protocol):
 
     async def preview_fork(self, execution_id: str, changes: ForkChanges) -> ForkPreviewResponse:
         """Return which nodes such a copy would reuse and which it would run; nothing starts."""
+        ...
+
+    async def revise(
+        self, execution_id: str, graph: Mapping[str, Json], note: str
+    ) -> PlanChangeResponse:
+        """Let an execution that runs or waits go on with a changed graph; return the change."""
         ...
 
     async def delete_execution(self, execution_id: str) -> object:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planwave.service.executions.fork import ForkChanges
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.service import Service
+    from planwave.shapes.executions import PlanChangeResponse
     from planwave.shapes.graphs import ForkPreviewResponse
     from planwave.storage.records import ExecutionRecord
 
@@ -145,6 +146,12 @@ class LocalBackend:
     async def fork(self, execution_id: str, changes: ForkChanges) -> str:
         """See ``Backend.fork``."""
         return self._follow(await self.service.executions.fork(execution_id, **changes))
+
+    async def revise(
+        self, execution_id: str, graph: Mapping[str, Json], note: str
+    ) -> PlanChangeResponse:
+        """See ``Backend.revise``."""
+        return await self.service.changes.revise(execution_id, graph, note=note)
 
     async def preview_fork(self, execution_id: str, changes: ForkChanges) -> ForkPreviewResponse:
         """See ``Backend.preview_fork``."""

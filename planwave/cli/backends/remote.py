@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         DifferenceResponse,
         DocumentResponse,
         ExplainResponse,
+        PlanChangeResponse,
         WaitsForResponse,
     )
     from planwave.shapes.graphs import ForkPreviewResponse
@@ -377,6 +378,12 @@ class RemoteBackend:
     async def preview_fork(self, execution_id: str, changes: ForkChanges) -> ForkPreviewResponse:
         """See ``Backend.preview_fork``."""
         return await self._client.preview_fork(execution_id, **_sent(changes))
+
+    async def revise(
+        self, execution_id: str, graph: Mapping[str, Json], note: str
+    ) -> PlanChangeResponse:
+        """See ``Backend.revise``."""
+        return await self._client.revise(execution_id, graph, note=note)
 
     async def delete_execution(self, execution_id: str) -> None:
         """See ``Backend.delete_execution``."""

@@ -125,7 +125,7 @@ def fork(
     * `planwave fork last --plan plan.json --dry-run`
     """
     from_file = {} if changes is None else _read_changes(changes)
-    graph = None if plan is None else _read_graph(plan)
+    graph = None if plan is None else read_graph_file(plan)
 
     async def changed(backend: Backend, execution_id: str) -> ForkChanges:
         document = graph
@@ -175,7 +175,7 @@ def _show_preview(ctx: CommandContext, preview: ForkPreviewResponse) -> None:
             console.text(f"{counted(len(steps), 'step')} {said[kind]}{names}")
 
 
-def _read_graph(file: str) -> dict[str, Json]:
+def read_graph_file(file: str) -> dict[str, Json]:
     """Read a graph or a plan, unchecked: whoever runs it says what is wrong.
 
     Raises:

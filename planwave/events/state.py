@@ -270,7 +270,6 @@ class ExecutionState:
             "revision": self.revision,
             "flow": self.flow,
             "graph": self.graph,
-            "changes": self.changes.records,
             "inputs": self.inputs,
             "options": self.options,
             "parent": self.parent,
@@ -292,6 +291,8 @@ class ExecutionState:
             "currentNodeId": self.current_node_id,
             "requests": [request.as_json() for request in self.requests.values()],
         }
+        if self.changes.records:
+            document["changes"] = self.changes.records
         if nodes:
             document["nodes"] = [node.as_json() for node in self.nodes.values()]
         return document

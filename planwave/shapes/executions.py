@@ -479,8 +479,8 @@ class DocumentResponse(StatusResponse, OutcomeResponse):
     execution_logs: list[str]
     graph: dict[str, Any] | None
     """As the last of its changes left it."""
-    changes: list[PlanChangeResponse]
-    """What was changed in it while it ran or waited, in order."""
+    changes: NotRequired[list[PlanChangeResponse]]
+    """What was changed in it while it ran or waited, in order; left out where nothing was."""
 
 
 class NodeSnapshot(TypedDict):

@@ -42,8 +42,8 @@ class SnapshotMessage(TypedDict):
     flow: str | None
     graph: GraphDocument | None
     """As the last of its changes left it."""
-    changes: list[PlanChangeResponse]
-    """What was changed in it while it ran or waited, in order."""
+    changes: NotRequired[list[PlanChangeResponse]]
+    """What was changed in it while it ran or waited, in order; left out where nothing was."""
     inputs: dict[str, dict[str, Any]] | None
     options: OptionsDocument | None
     parent: ParentDocument | None

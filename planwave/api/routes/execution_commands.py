@@ -27,6 +27,7 @@ from planwave.api.responses import json_response_in_thread
 from planwave.api.routes.executions import created_response
 from planwave.api.schemas.examples import (
     CANCELLED,
+    GRAPH,
     PAUSED,
     PENDING_REQUESTS,
     PLAN_CHANGE,
@@ -83,7 +84,8 @@ class ReviseRequest(RequestModel):
     """The changed graph."""
 
     graph: Annotated[dict[str, Any], Documented(GraphDocument)] = Field(
-        description="A graph, or a plan with it, that the execution runs from now on. Nodes are the same by their ids."
+        description="A graph, or a plan with it, that the execution runs from now on. Nodes are the same by their ids.",
+        examples=[GRAPH],
     )
     note: str = Field(
         "",

@@ -61,10 +61,10 @@ class ExecutionChanges:
             StoreError, ShuttingDown: It stays as it is.
         """
         self._executions.driver.check_open()
+        state = await self._executions.live_executions.state(execution_id)
         checked = await self._plans.parse_and_check(graph)
         raise_for_run(checked.report.diagnostics)
         new = checked.plan.graph
-        state = await self._executions.live_executions.state(execution_id)
         events = await self._dependencies.store.events(execution_id, limit=1)
         before = run_spec_from_events(execution_id, events, self._dependencies.limits)
         await self._executions.require_flows(

@@ -711,8 +711,8 @@ export type SnapshotMessage = {
   flow: string | null;
   /** As the last of its changes left it. */
   graph: GraphDocument | null;
-  /** What was changed in it while it ran or waited, in order. */
-  changes: PlanChangeResponse[];
+  /** What was changed in it while it ran or waited, in order; left out where nothing was. */
+  changes?: PlanChangeResponse[];
   inputs: Record<string, Record<string, unknown>> | null;
   options: OptionsDocument | null;
   parent: ParentDocument | null;
@@ -1593,8 +1593,8 @@ export type DocumentResponse = {
   execution_logs: string[];
   /** As the last of its changes left it. */
   graph: Record<string, unknown> | null;
-  /** What was changed in it while it ran or waited, in order. */
-  changes: PlanChangeResponse[];
+  /** What was changed in it while it ran or waited, in order; left out where nothing was. */
+  changes?: PlanChangeResponse[];
 };
 
 /** How many executions fit all filters but `status` and `waiting`. */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -12,6 +13,8 @@ from unittest.mock import ANY
 import pytest
 
 from planwave.errors import Conflict, NodeError, PermanentError
+from planwave.events import Event
+from planwave.events.plan_payloads import PlanRevisedData
 from planwave.executor.driver.turn import FUNCTIONS
 from planwave.executor.messages import (
     AnswerRequest,
@@ -52,17 +55,23 @@ from planwave.executor.messages import (
     ResultReused,
     ResumeExecution,
     RetryTimer,
+    RevisePlan,
     SetTimer,
     StartAttempt,
     StartExecution,
     outline,
 )
+from planwave.executor.node_api.host import NodeHost
+from planwave.executor.node_api.nested import create_graph_run
 from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
-from planwave.executor.state import ReplyTo
+from planwave.executor.state import GraphRun, ReplyTo
+from planwave.graph.editing.revision import graph_change
 from planwave.graph.model import DataValue, Policy, Retry
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
 from tests.support.engine.dialogues import (
+    AT,
     Placeholder,
     attempt_at,
     emitted,
@@ -203,6 +212,38 @@ def test_an_execution_out_of_time_fails() -> None:
         << emitted("wave.completed", wave=1)
         << emitted("execution.failed", error=error, failures=[])
         << CancelTask(attempt_at(run, "a"))
+    )
+
+
+def test_a_changed_graph_goes_on_where_the_run_was() -> None:
+    run = new_run(TWO)
+    run.seq = 1
+    created = Event("x1", 1, AT, "execution.created", None, None, {"graph": TWO.document})
+    stored = [created, *played(run, StartExecution()).events]
+    wide = parse_graph("a b c", "a>b a>c")
+    change = graph_change(TWO.document, wide.document)
+    data: PlanRevisedData = {
+        "change": 1, "base": "h1", "hash": "h2", "graph_change": change, "floor": 1,
+    }  # fmt: skip
+
+    def create(floors: Mapping[str, int]) -> GraphRun:
+        host = NodeHost("x1", None, None, None, None, None)
+        program = Program(wide, run.root.program.catalogue)
+        return create_graph_run(program, host, RunOptions(), None, floors=floors)
+
+    assert (
+        play(run)
+        >> RevisePlan(wide, data, create, R1, stored)
+        << emitted("plan.revised", **{**data, "waves": 2})
+        << Reply(R1)
+        >> AttemptSucceeded(attempt_at(run, "a"), DONE)
+        << emitted("node.completed", "a", 1, outputs=OUTPUTS, duration_s=0.0)
+        << emitted("wave.completed", wave=1)
+        << emitted("wave.started", wave=2, nodes=["b", "c"])
+        << emitted("node.started", "b", 1, wave=2)
+        << emitted("node.started", "c", 1, wave=2)
+        << StartAttempt(ANY)
+        << StartAttempt(ANY)
     )
 
 

@@ -66,11 +66,11 @@ if TYPE_CHECKING:
         ExplainResponse,
         LabelsResponse,
         OpenRequestsResponse,
-        PlanChangeResponse,
         ResultResponse,
     )
     from planwave.shapes.graphs import CheckResponse, ForecastResponse, ForkPreviewResponse
     from planwave.shapes.imports import ImportResponse
+    from planwave.shapes.nodes import PlanChangeResponse
     from planwave.shapes.plans import PlanResponse, PlansResponse
     from planwave.shapes.spend import SpendResponse
 

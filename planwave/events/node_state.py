@@ -17,7 +17,8 @@ from planwave.shapes.common import OutputsDocument
 
 if TYPE_CHECKING:
     from planwave.shapes.common import NodeStatus
-    from planwave.shapes.executions import NodeSnapshot, OpenRequestResponse, ReusedFrom
+    from planwave.shapes.executions import OpenRequestResponse
+    from planwave.shapes.nodes import NodeSnapshot, ReusedFrom
 
 ENDED_NODE: Final = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}

@@ -14,7 +14,7 @@ from planwave.shapes.common import GraphDocument
 if TYPE_CHECKING:
     from planwave.events.state import ExecutionState
     from planwave.graph.model import Graph
-    from planwave.shapes.executions import PlanChangeResponse
+    from planwave.shapes.nodes import PlanChangeResponse
 
 _OPEN: Final = frozenset({"pending", "skipped", "blocked", "cancelled", "linked", "not_reached"})
 """The statuses that a node without a start can have."""

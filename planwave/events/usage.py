@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from planwave.events.types import NodeStarted, NodeUnparked, TypedEvent, Usage, UsageData
 
 if TYPE_CHECKING:
-    from planwave.shapes.executions import UsageResponse
+    from planwave.shapes.nodes import UsageResponse
 
 PART_TOKENS: Final = ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 """The counts of the tokens of prompts that were read from a provider's cache, and written to it, both among

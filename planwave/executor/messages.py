@@ -226,14 +226,14 @@ class RevisePlan:
     Attributes:
         graph: The graph that it becomes.
         data: What the event of the change says, as far as that is known before.
-        create: Returns a run of that graph, of which nothing has been started, for the lowest waves of nodes.
+        create: Returns a run of that graph, of which nothing has been started; ``floors`` are the lowest waves of nodes.
         reply: Gets the outcome.
         stored: All events of the execution that are durable; the driver reads them before the turn.
     """
 
     graph: Graph
     data: PlanRevisedData
-    create: Callable[[Mapping[str, int]], GraphRun]
+    create: Callable[..., GraphRun]
     reply: ReplyTo
     stored: Sequence[Event] = ()
 

@@ -16,14 +16,12 @@ from planwave.shapes.common import (
 )
 from planwave.shapes.executions import (
     BudgetResponse,
-    NodeSnapshot,
     OpenRequestResponse,
     PlanApprovalResponse,
-    PlanChangeResponse,
-    UsageResponse,
     WaveResponse,
 )
 from planwave.shapes.graphs import DiagnosticResponse
+from planwave.shapes.nodes import NodeSnapshot, PlanChangeResponse, UsageResponse
 
 # -- the WebSocket ---------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field, GetJsonSchemaHandler, RootModel
@@ -28,9 +28,9 @@ from planwave.api.routes.executions import created_response
 from planwave.api.schemas.examples import (
     CANCELLED,
     GRAPH,
+    HASH,
     PAUSED,
     PENDING_REQUESTS,
-    PLAN_CHANGE,
     REQUESTS,
     RESUMED,
     success,
@@ -41,11 +41,27 @@ from planwave.shapes.executions import (
     ExecutionCreated,
     OpenRequestsResponse,
     PendingRequestsResponse,
-    PlanChangeResponse,
 )
+from planwave.shapes.nodes import PlanChangeResponse
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
 _LONGEST_CAUSE = 1_000
+_CHANGE: Final = {
+    "change": 1,
+    "at": "2026-01-01T00:00:01.000000+00:00",
+    "base": HASH,
+    "hash": "5c1d8a4d9b0f6f2f9f7f4a1c0d3e6b8a7c2e1f0d9b8a7c6d5e4f3a2b1c0d9e8f",
+    "note": "also cover running costs",
+    "revised_by": {"kind": "operator", "name": "operator"},
+    "written_by": None,
+    "graph_change": {
+        "nodes": [{"id": "costs", "type": "text", "name": "costs", "data": {"text": "Costs"}}],
+        "edges": [],
+        "dropped_nodes": ["draft"],
+        "dropped_edges": ["e3"],
+    },
+    "dropped": [],
+}
 
 
 class CancelRequest(RequestModel):
@@ -147,7 +163,7 @@ async def cancel_execution(
     operation_id="reviseExecution",
     summary="Change the graph of an execution while it runs or waits",
     responses={
-        **success(PlanChangeResponse, "It runs the changed graph.", PLAN_CHANGE),
+        **success(PlanChangeResponse, "It runs the changed graph.", _CHANGE),
         **problems(404, 409, 412, 422),
     },
 )

@@ -217,22 +217,6 @@ CREATED: Final[_Json] = {
 QUEUED: Final[_Json] = {**CREATED, "position": 3}
 CANCELLED: Final[_Json] = {**CREATED, "status": "cancelled"}
 PAUSED: Final[_Json] = {**CREATED, "status": "paused"}
-PLAN_CHANGE: Final[_Json] = {
-    "change": 1,
-    "at": "2026-01-01T00:00:01.000000+00:00",
-    "base": HASH,
-    "hash": "5c1d8a4d9b0f6f2f9f7f4a1c0d3e6b8a7c2e1f0d9b8a7c6d5e4f3a2b1c0d9e8f",
-    "note": "also cover running costs",
-    "revised_by": {"kind": "operator", "name": "operator"},
-    "written_by": None,
-    "graph_change": {
-        "nodes": [{"id": "costs", "type": "text", "name": "costs", "data": {"text": "Costs"}}],
-        "edges": [],
-        "dropped_nodes": ["draft"],
-        "dropped_edges": ["e3"],
-    },
-    "dropped": [],
-}
 RESUMED: Final[_Json] = {**CREATED, "status": "executing"}
 REQUESTS: Final[_Json] = {
     "requests": [

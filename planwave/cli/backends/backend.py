@@ -25,10 +25,10 @@ if TYPE_CHECKING:
         DifferenceResponse,
         DocumentResponse,
         ExplainResponse,
-        PlanChangeResponse,
         WaitsForResponse,
     )
     from planwave.shapes.graphs import ForkPreviewResponse
+    from planwave.shapes.nodes import PlanChangeResponse
     from planwave.shapes.plans import RevisionDiffResponse
     from planwave.storage.records import (
         ExecutionRecord,

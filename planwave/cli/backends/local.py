@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from planwave.service.executions.fork import ForkChanges
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.service import Service
-    from planwave.shapes.executions import PlanChangeResponse
     from planwave.shapes.graphs import ForkPreviewResponse
+    from planwave.shapes.nodes import PlanChangeResponse
     from planwave.storage.records import ExecutionRecord
 
 

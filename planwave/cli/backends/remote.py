@@ -62,10 +62,10 @@ if TYPE_CHECKING:
         DifferenceResponse,
         DocumentResponse,
         ExplainResponse,
-        PlanChangeResponse,
         WaitsForResponse,
     )
     from planwave.shapes.graphs import ForkPreviewResponse
+    from planwave.shapes.nodes import PlanChangeResponse
 
 RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""

@@ -65,7 +65,7 @@ from planwave.executor.ports import Journal
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
 from planwave.executor.reuse.reuse import Reuse
-from planwave.executor.state import DONE, GraphRun, Outputs
+from planwave.executor.state import DONE, Outputs
 from planwave.expressions.templates import TemplateEngine
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Suspension, WrittenBy
@@ -173,6 +173,9 @@ class Execution:
         causes: Gets what failed nodes raised, by path, for a caller in this process.
     """
 
+    _stop_mode: Literal["soon", "now"] | None = None
+    _final_status: str | None = None
+
     def __init__(
         self,
         program: Program,
@@ -203,14 +206,15 @@ class Execution:
         causes: dict[str, BaseException] | None = None,
     ) -> None:
         self.execution_id, self.options = execution_id, options
-        most = most_text(options)
-        self.publisher = Publisher(execution_id, journal, epoch, on_events, now, most)
+        self.publisher = Publisher(execution_id, journal, epoch, on_events, now, most_text(options))
         self.host = NodeHost(
             execution_id, variables, services, chat_id, state, renderer, options=options,
             parent=reuse, admit=admit,
         )  # fmt: skip
-        self._inputs, self._written_by = inputs, written_by
-        root = self._create_root(program, wave_floors)
+        self._create_root = partial(
+            create_graph_run, host=self.host, options=options, inputs=inputs, written_by=written_by
+        )
+        root = self._create_root(program, floors=wave_floors)
         root.parent_runs = () if reuse is None else reuse.own_runs
         self._run = RunState(
             execution_id, root, options, epoch=epoch, last_seq=last_seq, history=history,
@@ -219,18 +223,14 @@ class Execution:
         self._mailbox = self.host.mailbox
         self._tasks = AttemptTasks(self.host, reuse, self.publisher.publish_delta)
         self._timers = _Timers(self._mailbox.post)
-        self._utc_now, self._on_place = now, on_place
-        self._parks, self._waits_for = parks, waits_for
-        self._start = StartExecution(is_recovery, approval)
-        self._stop_mode: Literal["soon", "now"] | None = None
-        self._final_status: str | None = None
-        self._has_begun = self._has_settled = False
-
-    def _create_root(self, program: Program, floors: Mapping[str, int]) -> GraphRun:
-        written_by = self._written_by
-        return create_graph_run(
-            program, self.host, self.options, self._inputs, written_by=written_by, floors=floors
+        self._utc_now, self._on_place, self._parks, self._waits_for = (
+            now,
+            on_place,
+            parks,
+            waits_for,
         )
+        self._start = StartExecution(is_recovery, approval)
+        self._has_begun = self._has_settled = False
 
     # -- for callers -------------------------------------------------------------------------------
 
@@ -312,9 +312,8 @@ class Execution:
             GraphInvalid: The graph cannot become that one, as something of it has begun.
         """
         program = Program(graph, self._run.root.program.catalogue)
-        create = partial(self._create_root, program)
         reply, done = self._mailbox.expect_command_reply()
-        self._mailbox.post(RevisePlan(graph, data, create, reply))
+        self._mailbox.post(RevisePlan(graph, data, partial(self._create_root, program), reply))
         return done
 
     def expire(self, request_id: str) -> None:

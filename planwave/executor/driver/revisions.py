@@ -53,7 +53,7 @@ def revise(run: RunState, command: RevisePlan) -> None:
         cast("Mapping[str, Json]", data),
     )  # fmt: skip
     state.apply(event)
-    following = command.create(state.waves.floors)
+    following = command.create(floors=state.waves.floors)
     own_events = History([*events, event]).take_own_events()
     try:
         unfinished = replay(following, own_events, PendingRequests(), run.now.at)

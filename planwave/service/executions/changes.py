@@ -17,7 +17,7 @@ from planwave.service.plans.plan_service import PlanService, require_stored_plan
 
 if TYPE_CHECKING:
     from planwave.shapes.common import GraphDocument
-    from planwave.shapes.executions import PlanChangeResponse
+    from planwave.shapes.nodes import PlanChangeResponse
 
 
 class ExecutionChanges:

@@ -239,11 +239,9 @@ def run_spec_from_events(
     if created is None or created.type != "execution.created":
         raise unreadable_error(execution_id, "its first event is missing")
     facts = created.data
-    document, floors = facts.get("graph") or {}, dict[str, int]()
-    if any(event.type == PLAN_REVISED.name for event in events):
-        state = fold(events)
-        document, floors = state.graph or {}, state.waves.floors
-    graph, _ = read_graph(document, limits=limits)
+    is_changed = any(event.type == PLAN_REVISED.name for event in events)
+    state = fold(events if is_changed else events[:1])
+    graph, _ = read_graph(state.graph or {}, limits=limits)
     options = cast("Mapping[str, Any]", facts.get("options") or {})
     try:
         run_options = RunOptions(**options)
@@ -257,8 +255,8 @@ def run_spec_from_events(
         goal_template=facts.get("goal_template"),
         title=facts.get("title") or "",
         plan_id=facts.get("plan_id"),
-        revision=facts.get("revision"),
-        plan_hash=facts.get("plan_hash"),
+        revision=None if is_changed else facts.get("revision"),
+        plan_hash=state.plan_hash,
         flow=facts.get("flow"),
         trigger=facts.get("trigger"),
         parent=cast("Mapping[str, Any] | None", facts.get("parent")),
@@ -270,5 +268,5 @@ def run_spec_from_events(
         flows=facts.get("flows"),
         trace_context=facts.get("trace_context") or {},
         trace_id=facts.get("trace_id"),
-        wave_floors=floors,
+        wave_floors=state.waves.floors,
     )

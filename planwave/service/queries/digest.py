@@ -19,8 +19,9 @@ from planwave.storage.records import ExecutionRecord
 if TYPE_CHECKING:
     from planwave.shapes.common import Outcome
     from planwave.shapes.executions import ExecutionDigest as DigestResponse
-    from planwave.shapes.executions import ForkedFrom, UsageResponse
+    from planwave.shapes.executions import ForkedFrom
     from planwave.shapes.executions import PendingRequest as PendingRequestResponse
+    from planwave.shapes.nodes import UsageResponse
     from planwave.storage.sql.store import Store
 
 

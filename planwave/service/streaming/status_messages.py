@@ -11,7 +11,7 @@ from planwave.events import Event, ExecutionState, NodeState
 from planwave.jsonio import dumps_trusted
 
 if TYPE_CHECKING:
-    from planwave.shapes.executions import NodeSnapshot
+    from planwave.shapes.nodes import NodeSnapshot
 
 
 def status_summary_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, Any]:

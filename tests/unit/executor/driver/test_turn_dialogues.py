@@ -220,13 +220,13 @@ def test_a_changed_graph_goes_on_where_the_run_was() -> None:
     run.seq = 1
     created = Event("x1", 1, AT, "execution.created", None, None, {"graph": TWO.document})
     stored = [created, *played(run, StartExecution()).events]
-    wide = parse_graph("a b c", "a>b a>c")
+    wide = parse_graph("a b c", "a>b", "a>c")
     change = graph_change(TWO.document, wide.document)
     data: PlanRevisedData = {
         "change": 1, "base": "h1", "hash": "h2", "graph_change": change, "floor": 1,
     }  # fmt: skip
 
-    def create(floors: Mapping[str, int]) -> GraphRun:
+    def create(*, floors: Mapping[str, int]) -> GraphRun:
         host = NodeHost("x1", None, None, None, None, None)
         program = Program(wide, run.root.program.catalogue)
         return create_graph_run(program, host, RunOptions(), None, floors=floors)

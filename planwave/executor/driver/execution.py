@@ -175,6 +175,7 @@ class Execution:
 
     _stop_mode: Literal["soon", "now"] | None = None
     _final_status: str | None = None
+    _has_begun = _has_settled = False
 
     def __init__(
         self,
@@ -223,14 +224,9 @@ class Execution:
         self._mailbox = self.host.mailbox
         self._tasks = AttemptTasks(self.host, reuse, self.publisher.publish_delta)
         self._timers = _Timers(self._mailbox.post)
-        self._utc_now, self._on_place, self._parks, self._waits_for = (
-            now,
-            on_place,
-            parks,
-            waits_for,
-        )
+        self._utc_now, self._on_place = now, on_place
+        self._parks, self._waits_for = parks, waits_for
         self._start = StartExecution(is_recovery, approval)
-        self._has_begun = self._has_settled = False
 
     # -- for callers -------------------------------------------------------------------------------
 

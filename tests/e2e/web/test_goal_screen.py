@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.async_api import Page, expect
 
@@ -16,6 +18,23 @@ from tests.support.browser.steps import GOAL, enter_goal
 from tests.support.browser.web_service import WebService
 from tests.support.llm.fake_llm_server import ErrorReply, TextReply
 from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
+
+MARKET = {
+    "question": "Which <b>market</b> is meant, and " + "how wide " * 12 + "is it?",
+    "assumed": "<i>Germany</i>",
+    "options": [
+        "<i>Germany</i>",
+        "Austria",
+        "a region with a long name of which much is to be said " * 3,
+    ],
+}
+READER = {"question": "Who reads it?", "assumed": "the board"}
+
+
+def with_questions(plan: str) -> str:
+    """Return the reply with a plan that also asks."""
+    return json.dumps({"questions": [MARKET, READER], **json.loads(plan)})
+
 
 CYCLE = planner_reply(
     reply_node("first"),
@@ -91,6 +110,44 @@ async def test_writing_is_left_for_the_editor_with_what_there_is(
     await expect(steps.first).to_be_visible()
     assert await steps.count() == 1, "what is not written yet is not there"
     await expect(page.get_by_text("A goal that is edited early").first).to_be_visible()
+
+
+async def test_what_a_goal_leaves_open_is_asked_before_the_plan_is_shown(
+    page: Page, service: WebService, model: ScriptedModel
+) -> None:
+    model.plans = [with_questions(DEFAULT_PLAN), with_questions(DEFAULT_PLAN)]
+    await enter_goal(page, "A goal that leaves something open")
+    form = page.get_by_role("form", name="What the goal leaves open")
+    market = form.get_by_role("textbox", name=MARKET["question"])
+    await expect(market).to_have_value("<i>Germany</i>")
+    run = page.get_by_role("button", name="Run", exact=True)
+    await expect(run).to_have_count(0)
+    await form.get_by_role("button", name="Austria").click()
+    await expect(market).to_have_value("Austria")
+    await page.get_by_role("button", name="Plan with these answers").click()
+    await expect(page.get_by_text("your answer")).to_have_count(2)
+    await expect(run).to_be_enabled()
+    answer = await page.request.get(f"{service.url}/api/plans?q=leaves+something+open&limit=1")
+    (newest,) = (await answer.json())["plans"]
+    plan = await (await page.request.get(f"{service.url}/api/plans/{newest['plan_id']}")).json()
+    assert [each["answer"] for each in plan["questions"]] == ["Austria", "the board"]
+    assert not any(each["assumed"] for each in plan["questions"])
+
+
+@every_width
+async def test_questions_are_usable(page: Page, model: ScriptedModel, width: str) -> None:
+    """The form with what a goal leaves open, and the answers above the plan."""
+    model.plans = [with_questions(DEFAULT_PLAN)]
+    await enter_goal(page)
+    take = page.get_by_role("button", name="Take these answers")
+    await expect(take).to_be_visible()
+    await assert_screen_is_usable(page, "goal-questions", width)
+    await take.click()
+    await expect(page.get_by_text("assumed", exact=True)).to_have_count(2)
+    await expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+    await assert_screen_is_usable(page, "goal-answers", width)
+    await page.get_by_role("button", name="Change an answer").click()
+    await expect(take).to_be_visible()
 
 
 @every_width

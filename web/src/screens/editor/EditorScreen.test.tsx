@@ -43,6 +43,7 @@ const PLAN = {
   model: null,
   diagnostics: [],
   fixes: [],
+  questions: [],
   attempts: [],
   forecast: FORECAST,
 };

@@ -77,6 +77,7 @@ const PLAN = {
     },
   ],
   fixes: ["a dependency named twice was kept once"],
+  questions: [],
   attempts: [],
   forecast: FORECAST,
 };
@@ -247,6 +248,19 @@ test("a plan that is written while another page is shown is announced there", as
   await screen.findByText("The plan is written: Which store");
   fireEvent.click(screen.getByRole("button", { name: "Show it" }));
   await screen.findByText("1,900 to 3,400");
+});
+
+test("the assumed answers are taken before the plan is shown, without another call", async () => {
+  const market = { question: "Which market?", answer: "Germany", assumed: true, options: [] };
+  renderRoutes(ROUTES);
+  await askForPlan();
+  send("plan", { ...PLAN, questions: [market] });
+  const take = await screen.findByRole("button", { name: "Take these answers" });
+  expect(screen.queryByRole("button", { name: "Run" })).toBeNull();
+  fireEvent.click(take);
+  await screen.findByRole("button", { name: "Run" });
+  expect(screen.getByText("assumed")).toBeTruthy();
+  expect(api.requests.filter(({ route }) => route === "POST /api/plan")).toHaveLength(1);
 });
 
 test("a plan that is to run at once runs when it is written", async () => {

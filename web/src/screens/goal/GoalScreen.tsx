@@ -19,12 +19,14 @@ export function GoalScreen() {
   const queries = useQueryClient();
   const hasGoal = useGoalDraft(({ prompt }) => prompt !== "");
   const written = writing?.plan;
+  const wasAnswered = writing?.request.answers !== undefined;
   useEffect(() => {
     if (!written) return;
     queries.setQueryData(queryKeys.plan(written.plan_id), written); // shown without being loaded
-    usePlanWriting.setState({ writing: null });
+    const asks = !wasAnswered && written.questions.some(({ assumed }) => assumed);
+    usePlanWriting.setState({ writing: null, asking: asks ? written.plan_id : null });
     navigate(`/?plan=${written.plan_id}`);
-  }, [written, navigate, queries]);
+  }, [written, wasAnswered, navigate, queries]);
   useEffect(() => {
     usePlanWriting.setState({ isShown: true });
     return () => usePlanWriting.setState({ isShown: false });

@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 import { useExecute } from "@/api/mutations";
 import { usePlan, useProviders } from "@/api/queries";
@@ -9,8 +9,11 @@ import styles from "@/screens/goal/GoalScreen.module.css";
 import { executeRequest, useGoalDraft } from "@/screens/goal/goalDraft";
 import { PlanPanel } from "@/screens/goal/PlanPanel";
 import { PlanProblems } from "@/screens/goal/PlanProblems";
+import { PlanAnswers, PlanQuestions } from "@/screens/goal/PlanQuestions";
 import { forecastStats, readForecast, troubledSteps, viewOfPlan } from "@/screens/goal/planView";
+import { usePlanWriting } from "@/screens/goal/planWriting";
 import { describeOptions, RunOptionsChip } from "@/screens/goal/RunOptionsChip";
+import { useMakePlan } from "@/screens/goal/useMakePlan";
 import { Button, ButtonLink } from "@/ui/Button";
 import { formatAmount, formatMoment } from "@/ui/format";
 import { usePageTitle } from "@/ui/pageTitle";
@@ -27,7 +30,7 @@ export function WrittenPlan({ planId }: { planId: string }) {
     <div className={styles.page}>
       <div className={`${styles.column} ${styles.wide}`}>
         {plan.data ? (
-          <Plan plan={plan.data} />
+          <Plan key={planId} plan={plan.data} />
         ) : (
           <div className={styles.asked}>
             <h1>Plan</h1>
@@ -60,7 +63,47 @@ function useRun(planId: string) {
   return { run, isStarting: execute.isPending, error: execute.error };
 }
 
+/** The plan; first what the goal leaves open, where it has just been written under assumed answers. */
 function Plan({ plan }: { plan: PlanResponse }) {
+  const navigate = useNavigate();
+  const makePlan = useMakePlan();
+  const [isAsking, setAsking] = useState(() => usePlanWriting.getState().asking === plan.plan_id);
+  const heading = (
+    <GoalHeading
+      goal={plan.user_prompt}
+      asked={`Asked ${formatMoment(new Date(plan.created_at))}`}
+      model={plan.model}
+    />
+  );
+  const answer = (answers: Record<string, string>) => {
+    const { user_prompt: prompt, provider, model } = plan;
+    navigate("/");
+    void makePlan({ prompt, provider, model, answers });
+  };
+  const take = () => {
+    usePlanWriting.setState({ asking: null });
+    setAsking(false);
+  };
+  if (isAsking) {
+    return (
+      <>
+        {heading}
+        <PlanQuestions questions={plan.questions} onTake={take} onAnswer={answer} />
+      </>
+    );
+  }
+  return (
+    <>
+      {heading}
+      {plan.questions.length > 0 && (
+        <PlanAnswers questions={plan.questions} onChange={() => setAsking(true)} />
+      )}
+      <PlanToRun plan={plan} />
+    </>
+  );
+}
+
+function PlanToRun({ plan }: { plan: PlanResponse }) {
   const view = useMemo(() => viewOfPlan(plan), [plan]);
   const { options, approveFirst, change } = useGoalDraft();
   const { run, isStarting, error } = useRun(plan.plan_id);
@@ -72,11 +115,6 @@ function Plan({ plan }: { plan: PlanResponse }) {
   ]);
   return (
     <>
-      <GoalHeading
-        goal={plan.user_prompt}
-        asked={`Asked ${formatMoment(new Date(plan.created_at))}`}
-        model={plan.model}
-      />
       <PlanPanel
         view={view}
         isWriting={false}

@@ -88,9 +88,15 @@ interface PlanWritingState {
   writing: PlanWriting | null;
   /** Whether the goal screen is on the page; the writing goes on while it is not. */
   isShown: boolean;
+  /** The plan that was written last, if what it assumes is asked before it is shown. */
+  asking: string | null;
 }
 
-export const usePlanWriting = create<PlanWritingState>(() => ({ writing: null, isShown: false }));
+export const usePlanWriting = create<PlanWritingState>(() => ({
+  writing: null,
+  isShown: false,
+  asking: null,
+}));
 
 let stopWriting = new AbortController();
 

@@ -219,3 +219,16 @@ async def test_a_fork_of_a_changed_execution_begins_with_the_changed_graph() -> 
         fork = await service.executions.fork(execution_id, rerun=["costs"])
         assert set(await result(service, fork.execution_id)) == {"a", "b", "c", "costs"}
         assert work.runs == {"costs": 1}
+
+
+async def test_the_plan_stays_until_a_person_keeps_the_change() -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work)
+        change = await service.changes.revise(execution_id, WIDENED)
+        work.gate.set()
+        record = await service.executions.wait(execution_id)
+        plan = await service.plans.get(str(record.plan_id))
+        assert plan.hash == graph_hash(CHAIN)
+        kept = await service.revisions.promote(execution_id)
+        assert kept.hash == change["hash"]

@@ -1,0 +1,89 @@
+"""What of a graph may change while it is run."""
+
+from __future__ import annotations
+
+import pytest
+
+from planwave.graph.editing.revision import (
+    Progress,
+    changed_graph,
+    frozen_nodes,
+    graph_change,
+    revision_findings,
+)
+from planwave.graph.model import Graph, Policy
+from tests.support.graph.fake_node_types import parse_graph
+
+PLAN = parse_graph("a b c d", "a>b", "b>c", "c>d")
+
+
+def codes(before: Graph, after: Graph, progress: Progress) -> list[tuple[str, str | None]]:
+    return [(each.code, each.node) for each in revision_findings(before, after, progress)]
+
+
+def test_what_never_began_may_change() -> None:
+    begun = Progress({"a": "completed", "b": "running"})
+    assert codes(PLAN, parse_graph("a b x", "a>b", "a>x"), begun) == []
+    assert codes(PLAN, parse_graph("a b d c", "a>b", "b>d", "d>c"), begun) == []
+
+
+def test_what_has_begun_stays_with_its_inputs() -> None:
+    begun = Progress({"a": "completed", "b": "running"})
+    found = codes(PLAN, parse_graph("b c d", "b>c", "c>d"), begun)
+    assert sorted(found) == [("frozen-input", "b"), ("frozen-node", "a")]
+    assert codes(PLAN, parse_graph("a b:plain c d", "a>b"), begun) == [("frozen-node", "b")]
+    assert codes(PLAN, parse_graph("x a b", "a>b", "x>b"), begun) == [("frozen-input", "b")]
+
+
+def test_what_decided_what_a_step_was_given_stays() -> None:
+    graph = parse_graph("a skipped far c", "a>c", "skipped>c", "far>skipped")
+    begun = Progress({"a": "completed", "c": "running"})
+    assert set(frozen_nodes(graph, begun)) == {"a", "c", "skipped", "far"}
+    linked = parse_graph("tools agent", "tools~agent.tools")
+    assert set(frozen_nodes(linked, Progress({"agent": "running"}))) == {"tools", "agent"}
+
+
+def test_the_sources_of_a_race_that_another_one_has_won_stay_open() -> None:
+    policies = {"c": Policy(join="any")}
+    graph = parse_graph("a b c", "a>c", "b>c", policies=policies)
+    begun = Progress({"a": "completed", "c": "running"}, winners={"c": "e1"})
+    assert set(frozen_nodes(graph, begun)) == {"a", "c"}
+    assert codes(graph, parse_graph("a c", "a>c", policies=policies), begun) == []
+    assert codes(graph, parse_graph("b c", policies=policies), begun)
+
+
+def test_a_failed_step_may_be_dropped_and_not_be_changed() -> None:
+    failed = Progress({"a": "completed", "b": "failed"}, {"b"})
+    assert codes(PLAN, parse_graph("a x c d", "a>x", "x>c", "c>d"), failed) == []
+    assert codes(PLAN, parse_graph("a b:plain c d", "a>b"), failed) == [("frozen-node", "b")]
+
+
+def test_the_id_of_a_dropped_step_is_not_used_again() -> None:
+    progress = Progress({"a": "completed"}, used={"x"})
+    assert codes(PLAN, parse_graph("a b c d x", "a>b", "b>c", "c>d"), progress) == [
+        ("used-id", "x")
+    ]
+
+
+def test_a_step_that_ran_cannot_become_one_that_others_only_use() -> None:
+    graph, linked = parse_graph("a b", "a>b"), parse_graph("a b c", "a~c.tools")
+    found = codes(graph, linked, Progress({"a": "completed"}))
+    assert found == [("frozen-node", "a")]
+
+
+def test_the_same_graph_is_no_change() -> None:
+    moved = Graph(tuple(each._replace(ui={"x": 1}) for each in PLAN.nodes), PLAN.edges)
+    for after in (PLAN, moved):
+        assert codes(PLAN, after, Progress({})) == [("nothing-changed", None)]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [PLAN, parse_graph("a"), parse_graph("d x a", "d>x", "x>a"), parse_graph("a:plain b", "a>b")],
+)
+def test_a_change_makes_the_graph_that_it_was_made_from(after: Graph) -> None:
+    change = graph_change(PLAN.document, after.document)
+    changed = changed_graph(PLAN.document, change)
+    for kind in ("nodes", "edges"):
+        by_id = {each["id"]: each for each in changed[kind]}
+        assert by_id == {each["id"]: each for each in after.document[kind]}

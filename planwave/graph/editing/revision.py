@@ -33,7 +33,7 @@ class Progress(NamedTuple):
     """How far a run of a graph has come.
 
     Attributes:
-        begun: The status of each node that has begun, by id; those with a preset result too.
+        begun: The status of each node of the graph that has begun, by id; those with a preset result too.
         spent: The nodes among them that failed without a policy for that, or were cancelled by themselves.
         winners: The edge that won, by id of a node with ``join: any`` that has begun.
         used: The ids of nodes that were dropped before.
@@ -85,7 +85,7 @@ def frozen_nodes(graph: Graph, progress: Progress) -> dict[str, str]:
     it was skipped has decided what reached them.
     """
     frozen = {each: _words_of(status) for each, status in progress.begun.items()}
-    stack = [each for each in frozen if each in graph.by_id]
+    stack = [*frozen]
     while stack:
         node_id = stack.pop()
         for edge in graph.incoming.get(node_id, ()):
@@ -125,8 +125,6 @@ def revision_findings(
     numbers = {node.id: number for number, node in enumerate(after.nodes)}
     findings = list(_used_ids(before, after, progress, numbers))
     for node_id, why in frozen.items():
-        if node_id not in before.by_id:
-            continue
         if node_id in after.by_id:
             findings += _changes_of_frozen(before, after, node_id, why, numbers[node_id], progress)
         elif node_id not in progress.spent:

@@ -1,0 +1,26 @@
+"""The waves of nodes that were added or rewired while their graph was run."""
+
+from __future__ import annotations
+
+from planwave.executor.scheduling.types import SchedulingRules
+from planwave.executor.scheduling.waves import WaveBarrier
+from planwave.graph.topology import Topology
+from tests.support.graph.fake_node_types import parse_graph
+
+
+def waves(text: str, *edges: str, part: set[int] | None = None, **floors: int) -> dict[str, int]:
+    graph = parse_graph(text, *edges)
+    topology = Topology(graph, set())
+    rules = SchedulingRules(floors={topology.index[each]: floors[each] for each in floors})
+    barrier = WaveBarrier(topology, {}, part, (), rules)
+    return dict(zip(topology.ids, barrier.number, strict=True))
+
+
+def test_a_new_step_is_in_no_wave_below_its_floor_nor_is_what_depends_on_it() -> None:
+    assert waves("a b c", "a>b", "b>c") == {"a": 1, "b": 2, "c": 3}
+    assert waves("a b c", "a>b", "b>c", b=4) == {"a": 1, "b": 4, "c": 5}
+    assert waves("a b c", "a>b", "b>c", b=1, c=3) == {"a": 1, "b": 2, "c": 3}
+
+
+def test_what_is_not_run_raises_no_wave() -> None:
+    assert waves("a b c", "a>c", "b>c", part={1, 2}, a=9, c=2) == {"a": 0, "b": 1, "c": 2}

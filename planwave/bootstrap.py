@@ -118,11 +118,7 @@ def _service_dependencies(settings: Settings, drives: bool) -> ServiceDependenci
         recorder=lending, secrets=secrets, redactor=redactor, memory=ChatMemory(store), now=store.now,
     )  # fmt: skip
     return ServiceDependencies(
-        store=store,
-        catalogue=catalogue,
-        providers=providers,
-        planner=planner,
-        limits=limits,
+        store=store, catalogue=catalogue, providers=providers, planner=planner, limits=limits,
         node_services=services,
         renderer=renderer,
         directory=None if settings.database_url else settings.storage_dir,
@@ -142,7 +138,8 @@ def _service_dependencies(settings: Settings, drives: bool) -> ServiceDependenci
         capabilities=capabilities,
         spend_warn_usd=settings.spend_warn_usd_per_day,
         public_url=settings.public_url,
-    )
+        examples_from_history=settings.examples_from_history,
+    )  # fmt: skip
 
 
 def _capabilities(settings: Settings, local: LocalModelServers, drives: bool) -> frozenset[str]:
@@ -480,10 +477,8 @@ def open_planner(
     from planwave.planner.capabilities import PlanRules
     from planwave.planner.planner import Planner
 
-    rules = PlanRules(
-        settings.allowed_node_types, settings.allowed_effects, settings.plan_web_search
-    )
-    return Planner(models, providers, catalogue, settings.limits, rules, now=now)
+    allowed = settings.allowed_node_types, settings.allowed_effects, settings.plan_web_search
+    return Planner(models, providers, catalogue, settings.limits, PlanRules(*allowed), now=now)
 
 
 @asynccontextmanager

@@ -446,8 +446,7 @@ class Settings(EnvFirstSettings):
     providers_fetch_images: bool = False
     """Whether providers get the URLs of images; else planwave fetches the images and sends them."""
     api_docs: Annotated[bool, _SWITCHED_OFF] = True
-    """Whether ``/docs`` and ``/openapi.json`` are served, which need the token if one is set, and ``/llms.txt``,
-    the list of the pages of documentation, which does not."""
+    """Whether ``/docs`` and ``/openapi.json`` are served, which need the token if one is set, and ``/llms.txt``, the list of the pages of documentation, which does not."""
     log_format: Literal["text", "json"] = "text"
     """The format of the log of ``planwave serve`` on standard error, one line per record."""
     log_level: Annotated[str, AfterValidator(_checked_levels)] = "INFO"
@@ -487,9 +486,10 @@ class Settings(EnvFirstSettings):
     ask_questions: bool = False
     """Whether ``planwave plan`` and ``run`` ask on a terminal what a goal leaves open, as with ``--questions``; else the plan
     says what it assumes."""
+    examples_from_history: Annotated[bool, _SWITCHED_OFF] = True
+    """Whether planners are shown goals and step names of up to two earlier plans that the person who asks ran to their end; embedded models never are."""
     embedded_model: Annotated[Literal["allow", "never"], _FORBIDDEN] = "allow"
-    """Whether ``local`` may be used: where no API key is set, it is the default, and states wrong facts more often
-    than large models; ``never`` is an error then, before anything runs."""
+    """Whether ``local`` may be used: where no API key is set, it is the default, and states wrong facts more often than large models; ``never`` is an error then, before anything runs."""
     local_model: str = "qwen2.5-coder-1.5b"
     """The embedded model: one that ``planwave doctor`` lists, or the path of a GGUF file."""
     model_dir: Path = Path("~/.cache/planwave/models")

@@ -53,6 +53,7 @@ class Plan:
         attempts: ``{"reply", "finish_reason", "diagnostics", "usage"}`` for each model call.
         forecast: ``{"waves", "critical_path", "calls", "tokens", "cost_usd", "effects", …}``.
         created_at: UTC, ISO 8601.
+        examples: ``{"plan_id", "title"}`` of each earlier plan that the model was shown.
     """
 
     plan_id: str
@@ -69,6 +70,7 @@ class Plan:
     questions: Sequence[PlanQuestion] = ()
     attempts: Sequence[dict[str, Any]] = ()
     forecast: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    examples: Sequence[Mapping[str, Json]] = ()
 
     @property
     def author(self) -> Literal["model"] | None:
@@ -104,6 +106,7 @@ class Plan:
             "questions": list(self.questions),
             "attempts": list(self.attempts),
             "forecast": dict(self.forecast),
+            **({"examples": [dict(each) for each in self.examples]} if self.examples else {}),
         }
 
 

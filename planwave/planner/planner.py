@@ -39,12 +39,13 @@ from planwave.planner.reply_parser import (
     ParseContext,
     ParseResult,
     Reading,
+    Translate,
     read_reply,
 )
 from planwave.planner.revised_plan import RevisedPlan, Revision, RevisionReading
 from planwave.planner.revision import read_revision, revision_prompt
 from planwave.planner.small_models import read_small_reply, read_steps, small_request
-from planwave.prompts.render import planner_prompt, repair_prompt
+from planwave.prompts.render import PlanExample, planner_prompt, repair_prompt
 from planwave.providers.errors import TRY_AGAIN_HINT
 from planwave.providers.protocols import (
     UNSET,
@@ -113,6 +114,7 @@ class Planner:
         settings: CallSettings = UNSET,
         scope: CallScope | None = None,
         answers: Mapping[str, str] = NO_ANSWERS,
+        examples: Sequence[PlanExample] = (),
     ) -> Plan:
         """Plan a goal.
 
@@ -126,6 +128,7 @@ class Planner:
             settings: The call settings of the planner's model.
             scope: The node whose calls these are, where they are to be recorded.
             answers: What a person answered to the questions of an earlier plan of the goal, by question.
+            examples: Earlier plans that the model is shown; small models are shown none.
 
         Raises:
             InputError: See ``check_goal``; ``model-cannot-plan``, ``unknown-node-type``, ``no-node-types``.
@@ -139,18 +142,31 @@ class Planner:
         check_can_plan(self._providers, provider, model)
         rules = self._rules.restricted_to(node_types)
         types = plannable_types(self._catalogue, rules)
-        talk = self._start_conversation(prompt, provider, model, types, max_nodes, rules, answers)
-        talk = replace(talk, first=settings.of(talk.first))
+        talk = self._start_conversation(
+            prompt, provider, model, types, max_nodes, rules, answers, examples
+        ).with_settings(settings)
         translate, steps = (read_small_reply, read_steps) if talk.small else (None, None)
-        context = ParseContext(
-            self._catalogue, self._providers, ModelDefaults(provider, model), self._limits, translate,
-            types, max_nodes, rules, answers,
-        )  # fmt: skip
+        context = self._context((provider, model), translate, types, max_nodes, rules, answers)
         report = on_progress or _ignore_progress
         ask = partial(self._ask, on_progress=report, scope=scope, steps=steps)
         read = partial(_read_plan, context)
-        result, attempts = await self._ask_until_valid(talk, read, report, ask)
-        return self._plan(prompt, talk.first, result, attempts, report)
+        answer = await self._ask_until_valid(talk, read, report, ask)
+        return self._plan(prompt, talk, *answer, report)
+
+    def _context(
+        self,
+        model: tuple[str, str],
+        translate: Translate | None,
+        types: Sequence[str],
+        max_nodes: int | None,
+        rules: PlanRules,
+        answers: Mapping[str, str] = NO_ANSWERS,
+    ) -> ParseContext:
+        """Return what a reply is read with; nodes that name no model get this one."""
+        return ParseContext(
+            self._catalogue, self._providers, ModelDefaults(*model), self._limits, translate,
+            types, max_nodes, rules, answers,
+        )  # fmt: skip
 
     async def revise(
         self,
@@ -189,10 +205,7 @@ class Planner:
         types = plannable_types(self._catalogue, self._rules)
         first = self._start_conversation(plan.goal, provider, model, types, None, self._rules).first
         first = replace(first, prompt=revision_prompt(plan, words), schema=None)
-        context = ParseContext(
-            self._catalogue, self._providers, ModelDefaults(provider, model), self._limits, None,
-            types, None, self._rules,
-        )  # fmt: skip
+        context = self._context((provider, model), None, types, None, self._rules)
         report = on_progress or _ignore_progress
         ask = partial(self._ask, on_progress=report, scope=None, steps=None)
         read = partial(_read_revision, plan, context)
@@ -262,6 +275,7 @@ class Planner:
         max_nodes: int | None,
         rules: PlanRules,
         answers: Mapping[str, str] = NO_ANSWERS,
+        examples: Sequence[PlanExample] = (),
     ) -> _Conversation:
         profile = self._providers.profile(provider, model)
         if profile.small:
@@ -276,6 +290,7 @@ class Planner:
             max_nodes=self._max_nodes(max_nodes),
             tools=tool_cards(self._catalogue, rules),
             answers=answers,
+            examples=examples,
         )
         request = ModelRequest(
             provider,
@@ -288,7 +303,7 @@ class Planner:
             else None,
             schema_name="plan",
         )
-        return _Conversation(request, small=False)
+        return _Conversation(request, small=False, examples=examples)
 
     def _max_nodes(self, requested: int | None) -> int | None:
         bounds = [requested, None if self._limits is None else self._limits.plan_nodes]
@@ -355,7 +370,7 @@ class Planner:
     def _plan(
         self,
         goal: str,
-        request: ModelRequest,
+        talk: _Conversation,
         result: ParseResult,
         attempts: Sequence[dict[str, Any]],
         on_progress: ProgressListener,
@@ -372,12 +387,13 @@ class Planner:
             graph=graph,
             hash=graph_hash(graph),
             created_at=self._now().isoformat(timespec="microseconds"),
-            provider=request.provider,
-            model=request.model,
+            provider=talk.first.provider,
+            model=talk.first.model,
             diagnostics=[d.as_json() for d in result.diagnostics],
             fixes=_fixes_of(result),
             questions=result.questions,
             attempts=attempts,
+            examples=[{"plan_id": e.plan_id, "title": e.title} for e in talk.examples],
             forecast=forecast(graph, self._catalogue, self._providers, goal=goal),
         )
 
@@ -431,6 +447,10 @@ class _Conversation:
 
     first: ModelRequest
     small: bool
+    examples: Sequence[PlanExample] = ()
+
+    def with_settings(self, settings: CallSettings) -> _Conversation:
+        return replace(self, first=settings.of(self.first))
 
     def next_request(
         self, previous: ModelRequest, result: Reading, answer: _ModelAnswer

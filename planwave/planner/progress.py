@@ -110,8 +110,8 @@ class PlanScanner:
             return
         if isinstance(node_type, str) and self._is_linked(node_type):
             self._linked.add(target)
-        sources = [*_list(step.get("depends_on"))]
-        sources += [each.get("step") for each in _list(step.get("from")) if isinstance(each, dict)]
+        named = map(_object_or_empty, _list(step.get("from")))
+        sources = [*_list(step.get("depends_on")), *(each.get("step") for each in named)]
         for source in dict.fromkeys(each for each in sources if isinstance(each, str)):
             channel = LINK if source in self._linked else FLOW
             yield PlanProgress("edge", {"source": source, "target": target, "channel": channel})

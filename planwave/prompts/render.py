@@ -70,6 +70,15 @@ class ProviderCard(NamedTuple):
     models: Sequence[str] = ()
 
 
+class PlanExample(NamedTuple):
+    """An earlier plan that worked, as the planner's prompt shows it: its goal and the names of its steps."""
+
+    plan_id: str
+    title: str
+    goal: str
+    steps: Sequence[str]
+
+
 def planner_prompt(
     goal: str,
     types: Sequence[TypeCard],
@@ -80,6 +89,7 @@ def planner_prompt(
     max_nodes: int | None = None,
     tools: Sequence[ToolCard] = (),
     answers: Mapping[str, str] | None = None,
+    examples: Sequence[PlanExample] = (),
 ) -> tuple[str, str]:
     """Return the system and the user prompt for a plan.
 
@@ -92,6 +102,7 @@ def planner_prompt(
         max_nodes: The most nodes a plan may have, None for no limit.
         tools: The tools that a plan may link to agents.
         answers: What a person answered to the questions of an earlier plan of the goal, by question.
+        examples: Earlier plans of the same person.
     """
     system = _render(
         "planner_system.j2",
@@ -102,7 +113,8 @@ def planner_prompt(
         max_nodes=max_nodes,
         tools=tools,
     )
-    return system, _render("planner_user.j2", goal=goal, answers=answers or {})
+    values: dict[str, object] = {"goal": goal, "answers": answers or {}, "examples": examples}
+    return system, _render("planner_user.j2", **values)
 
 
 def repair_prompt(

@@ -22,6 +22,7 @@ from planwave.settings import Limits
 
 if TYPE_CHECKING:
     from planwave.planner.revised_plan import RevisedPlan, Revision
+    from planwave.prompts.render import PlanExample
     from planwave.service.carriers.carrier import Carrier
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.service.triggers.trigger_service import Trigger
@@ -42,6 +43,7 @@ class PlannerPort(Protocol):
         *,
         on_progress: Callable[[Any], None] | None = None,
         answers: Mapping[str, str] = ...,
+        examples: Sequence[PlanExample] = (),
     ) -> Plan: ...
     async def revise(
         self,
@@ -194,6 +196,7 @@ class ServiceDependencies:
         capabilities: What it can do for executions that others may not; see ``service/executions/capabilities.py``.
         spend_warn_usd: What may be spent on a day before there is a warning; None for any amount.
         public_url: The address under which people reach the service; None where nobody has said so.
+        examples_from_history: Whether planners are shown earlier plans of the person who asks.
     """
 
     store: Store
@@ -225,6 +228,7 @@ class ServiceDependencies:
     capabilities: frozenset[str] = frozenset()
     spend_warn_usd: float | None = None
     public_url: str | None = None
+    examples_from_history: bool = True
 
     def timestamp(self) -> str:
         """Return the present UTC time in the format of events."""

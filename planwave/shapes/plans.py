@@ -30,6 +30,13 @@ class PlanQuestion(TypedDict):
     """Answers to choose from, as the model named them; any other may be given too."""
 
 
+class ShownPlan(TypedDict):
+    """An earlier plan whose goal and step names the model was shown; it may be deleted since."""
+
+    plan_id: str
+    title: str
+
+
 class PlanDocument(GraphDocument):
     """A plan in its newest revision, but for its inputs."""
 
@@ -60,6 +67,8 @@ class PlanDocument(GraphDocument):
     that is saved as a flow may say it too; one of another form is ignored."""
     proposal: NotRequired[ProposalDocument]
     """A change that a model wrote and that nobody has taken yet; left out without one."""
+    examples: NotRequired[list[ShownPlan]]
+    """The earlier plans of the same person that the model was shown; left out without one."""
     provider: str | None
     """The provider of the model that wrote it; null for a plan that no model wrote."""
     model: str | None

@@ -68,6 +68,9 @@ def show_plan(
         named = ", ".join(amount_text(name, most) for name, most in over.items())
         text = f"Budget    the run may need more than {named}; it asks before it uses more"
         console.text(Text(text, style="yellow"))
+    for example in plan.examples:
+        named = f"{one_line(str(example['title']))}  {example['plan_id']}"
+        console.text(Text(f"After     {named}", style="dim"))
     for fix in plan.fixes:
         console.text(Text(f"Fixed     {one_line(fix)}", style="yellow"))
     for diagnostic in plan.diagnostics:

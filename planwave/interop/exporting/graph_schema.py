@@ -15,7 +15,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 PLAN_FIELDS: Final = (
     "plan_id", "user_prompt", "title", "status", "revision", "hash", "created_at", "provider", "model",
     "diagnostics", "fixes", "attempts", "forecast", "name", "description", "published", "live_revision",
-    "approval", "inputs", "origin", "proposal", "imported_from",
+    "approval", "inputs", "origin", "proposal", "imported_from", "examples", "questions",
 )  # fmt: skip
 """What a document may say around its graph, as the plans do that the API shows."""
 

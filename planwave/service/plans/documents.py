@@ -50,7 +50,7 @@ _PLAN_FIELDS: Final = frozenset(
         "plan_id", "user_prompt", "title", "status", "revision", "hash", "created_at", "provider",
         "model", "diagnostics", "fixes", "questions", "attempts", "forecast", "name",
         "description", "published", "live_revision", "approval", "inputs", "origin", "proposal",
-        IMPORTED_FROM,
+        "examples", IMPORTED_FROM,
     }
 )  # fmt: skip
 """What the API shows of a plan around its graph; anything else at the top is an unknown field."""
@@ -358,6 +358,7 @@ def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:
         questions=document.get("questions", ()),
         attempts=document.get("attempts", ()),
         forecast=document.get("forecast", {}),
+        examples=document.get("examples", ()),
     )
 
 

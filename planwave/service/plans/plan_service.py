@@ -23,6 +23,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import (
@@ -64,6 +65,7 @@ from planwave.service.plans.documents import (
     record_of,
     with_import,
 )
+from planwave.service.plans.examples import find_examples
 from planwave.service.plans.proposals import without_proposal
 from planwave.service.plans.revisions import Editor, PlanQueries, current_revision
 from planwave.service.plans.spending import Spending
@@ -174,9 +176,11 @@ class PlanService(PlanQueries):
         if plan_id is not None and (record := await self._store.plan(plan_id)):
             return plan_of(record)
         tracer = self._dependencies.tracer
+        examples = await find_examples(self._dependencies, prompt, provider, model)
+        create = partial(self._dependencies.planner.create_plan, examples=examples)
         try:
             with nullcontext() if tracer is None else tracer.planning(prompt):
-                plan = await self._dependencies.planner.create_plan(
+                plan = await create(
                     prompt, provider, model, on_progress=on_progress, answers=answers
                 )
         except (PlanInvalid, ProviderError) as error:

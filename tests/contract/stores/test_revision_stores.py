@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from planwave.errors import StoreError
-from planwave.storage.records import PlanRecord, PlanRevision
+from planwave.events import Event
+from planwave.principals import Principal
+from planwave.storage.records import ExecutionRecord, PlanRecord, PlanRevision
 from planwave.storage.sql.store import Store
+from planwave.storage.sql.stores.revisions import CompletedRun
 from planwave.storage.sqlite.store import SqliteStore
 
 AT = "2026-01-01T00:00:00.000000Z"
@@ -47,6 +50,24 @@ async def test_plan_that_was_never_changed_has_no_revisions(store: Store) -> Non
     assert await store.plan("p1") == PLAN
     assert await store.revisions.page("p1") == []
     assert await store.revisions.get("p1", 1) is None
+
+
+async def test_completed_executions_have_the_goals_of_their_plans(store: Store) -> None:
+    await store.save_plan(PLAN)
+    by = Principal("session", "s1")
+    for name, plan_id, kind in [
+        ("x1", "p1", "execution.completed"),
+        ("x2", "p1", "execution.failed"),
+        ("x3", "gone", "execution.completed"),
+        ("x4", "p1", "execution.completed"),
+    ]:
+        row = ExecutionRecord(name, plan_id, "t", "another", "starting", f"{AT[:-2]}{name[1]}Z")
+        row = replace(row, revision=1, created_by=None if name == "x4" else by)
+        await store.create_execution(row, [Event(name, 1, AT, "execution.created", None, None, {})])
+        await store.append(name, 1, [Event(name, 2, LATER, kind, None, None, {})])
+    expected = [CompletedRun("p1", 1, None, "a goal"), CompletedRun("p1", 1, by, "a goal")]
+    assert await store.revisions.completed(9) == expected
+    assert await store.revisions.completed(1) == expected[:1]
 
 
 async def test_change_supersedes_a_revision(store: Store) -> None:

@@ -26,6 +26,7 @@ from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.ids import new_id
 from planwave.planner.planner import check_goal
 from planwave.planner.progress import PlanProgress
+from planwave.prompts.render import PlanExample
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from planwave.storage.sqlite.memory import MemoryStore
@@ -111,6 +112,7 @@ class PlannerByGoal:
         *,
         on_progress: Callable[[PlanProgress], None] | None = None,
         answers: Mapping[str, str] | None = None,
+        examples: Sequence[PlanExample] = (),
     ) -> Plan:
         check_goal(prompt, Limits())
         self.goals.append(prompt)

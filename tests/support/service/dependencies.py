@@ -11,6 +11,7 @@ from planwave.graph.model import Graph
 from planwave.graph.plan import Plan
 from planwave.nodes.registry import Registry
 from planwave.planner.progress import PlanProgress
+from planwave.prompts.render import PlanExample
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord
@@ -35,6 +36,7 @@ class FixedPlanner:
         *,
         on_progress: Callable[[PlanProgress], None] | None = None,
         answers: Mapping[str, str] | None = None,
+        examples: Sequence[PlanExample] = (),
     ) -> Plan:
         self.goals.append(prompt)
         for each in self.progress:

@@ -44,6 +44,7 @@ VALUES = {
 """Values of settings that accept no other text or list."""
 STRICTER = {
     "require_approval": "true",
+    "examples_from_history": "false",
     "unsigned_webhooks": "false",
     "api_docs": "false",
     "allowed_effects": '["read"]',

@@ -1068,6 +1068,12 @@ export type ProposalDocument = {
   created_by: PrincipalDocument;
 };
 
+/** An earlier plan whose goal and step names the model was shown; it may be deleted since. */
+export type ShownPlan = {
+  plan_id: string;
+  title: string;
+};
+
 /** What a goal left open, and the answer under which its plan is written. */
 export type PlanQuestion = {
   question: string;
@@ -1107,6 +1113,8 @@ export type PlanResponse = {
   imported_from?: ImportRecord;
   /** A change that a model wrote and that nobody has taken yet; left out without one. */
   proposal?: ProposalDocument;
+  /** The earlier plans of the same person that the model was shown; left out without one. */
+  examples?: ShownPlan[];
   /** The provider of the model that wrote it; null for a plan that no model wrote. */
   provider: string | null;
   model: string | null;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 
@@ -30,6 +30,18 @@ _SUMMARY: Final = (
 )
 
 
+class CompletedRun(NamedTuple):
+    """An execution that completed, and the goal of its plan.
+
+    ``revision`` is that of the plan which it ran; None where it ran another graph.
+    """
+
+    plan_id: str
+    revision: int | None
+    created_by: Principal | None
+    goal: str
+
+
 class SqlRevisions:
     """Changes of plans, and the revisions before the newest one; writes are durable on return.
 
@@ -41,6 +53,26 @@ class SqlRevisions:
     def __init__(self, read: Read, write: Write) -> None:
         self._read = read
         self._write = write
+
+    async def completed(self, most: int) -> list[CompletedRun]:
+        """Return the executions of plans that are still there and completed, the newest first."""
+        statement = (
+            select(
+                executions.c.plan_id,
+                executions.c.revision,
+                executions.c.created_by,
+                plans.c.user_prompt,
+            )
+            .join(plans, plans.c.plan_id == executions.c.plan_id)
+            .where(executions.c.status == "completed")
+            .order_by(executions.c.created_at.desc(), executions.c.execution_id.desc())
+            .limit(most)
+        )
+        rows = await self._read(lambda connection: connection.execute(statement).all())
+        return [
+            CompletedRun(plan_id, revision, Principal.from_text(created_by), goal)
+            for plan_id, revision, created_by, goal in rows
+        ]
 
     async def save(
         self,

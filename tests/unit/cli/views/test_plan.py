@@ -79,6 +79,13 @@ def test_assumed_answers_stand_above_the_plan_with_the_option_that_changes_each(
     assert "--answer" not in console_output(console)
 
 
+def test_plan_names_the_earlier_plans_that_it_was_written_after() -> None:
+    console = plain_console()
+    example = {"plan_id": "019a", "title": "Heat\x1b[2J pumps"}
+    show_plan(console, replace(make_plan(GRAPH), examples=[example]))
+    assert "After     Heat[2J pumps  019a" in console_output(console)
+
+
 def test_terminal_cuts_long_descriptions() -> None:
     console = terminal_console(width=40)
     node = Node("a", "agent", "A", "words " * 100)

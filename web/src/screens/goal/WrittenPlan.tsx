@@ -1,5 +1,5 @@
-import { useMemo, useState } from "react";
-import { useNavigate } from "react-router";
+import { Fragment, useMemo, useState } from "react";
+import { Link, useNavigate } from "react-router";
 import { useExecute } from "@/api/mutations";
 import { usePlan, useProviders } from "@/api/queries";
 import type { PlanResponse } from "@/api/types";
@@ -71,7 +71,19 @@ function Plan({ plan }: { plan: PlanResponse }) {
   const heading = (
     <GoalHeading
       goal={plan.user_prompt}
-      asked={`Asked ${formatMoment(new Date(plan.created_at))}`}
+      asked={
+        <>
+          Asked {formatMoment(new Date(plan.created_at))}
+          {plan.examples?.map((example) => (
+            <Fragment key={example.plan_id}>
+              {" · after "}
+              <Link className={styles.link} to={`/plans/${example.plan_id}`}>
+                {example.title}
+              </Link>
+            </Fragment>
+          ))}
+        </>
+      }
       model={plan.model}
     />
   );

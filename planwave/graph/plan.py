@@ -35,6 +35,19 @@ def title_of_steps(graph: Graph) -> str:
     return " to ".join(name[:_MAX_NAME_CHARS] for name in ends)
 
 
+def title_of_text(text: str, most: int) -> str:
+    """Return the beginning of a text as a title: one line of whole words, at most so many characters."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    kept = line[: most - 1]
+    whole, space, _ = line[:most].rpartition(" ")
+    # A word that takes most of the line, or a language without spaces, is cut.
+    if space and len(whole) >= most // 2:
+        kept = whole
+    return kept.rstrip(" ,;:-") + "…"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A goal's graph with everything a person needs to decide whether to run it.

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from planwave.errors import InputError, LimitExceeded, PlanInvalid, ProviderError
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.json_values import is_storable_text
-from planwave.graph.plan import Plan, graph_hash
+from planwave.graph.plan import Plan, graph_hash, title_of_text
 from planwave.graph.protocols import NodeTypes
 from planwave.ids import new_id
 from planwave.planner.capabilities import (
@@ -383,7 +383,7 @@ class Planner:
         return Plan(
             plan_id=self._new_id(),
             user_prompt=goal,
-            title=result.title or _title_of(goal),
+            title=result.title or title_of_text(goal, _MAX_TITLE_CHARS),
             graph=graph,
             hash=graph_hash(graph),
             created_at=self._now().isoformat(timespec="microseconds"),
@@ -516,11 +516,6 @@ def _truncate(reply: str) -> str:
 def _fixes_of(result: ParseResult) -> list[str]:
     untitled = () if result.title else ("the plan had no title: took the beginning of the goal",)
     return [*result.fixes, *untitled]
-
-
-def _title_of(goal: str) -> str:
-    line = " ".join(goal.split())
-    return line if len(line) <= _MAX_TITLE_CHARS else line[: _MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 
 def _ignore_progress(_: PlanProgress) -> None: ...

@@ -62,6 +62,8 @@ class ExecutionDigest(TypedDict):
     usage: UsageResponse
     parent: ForkedFrom | None
     waitingForInput: bool
+    inputs: str
+    """The values of its inputs on one line, shortened; empty without any."""
 
 
 class LabelsResponse(TypedDict):

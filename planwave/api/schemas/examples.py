@@ -262,6 +262,10 @@ _LISTED: Final[_Json] = {
     "title": "A note about water",
     "user_prompt": GOAL,
 }
+_DIGEST: Final[_Json] = {
+    "steps": 2, "waves": [{"completed": 1}, {"completed": 1}], "models": [], "usage": _NO_USAGE,
+    "parent": None, "waitingForInput": False, "inputs": "",
+}  # fmt: skip
 EXECUTIONS: Final[_Json] = {
     "executions": [
         {
@@ -269,14 +273,7 @@ EXECUTIONS: Final[_Json] = {
             "timestamp": TIME,
             "created_at": TIME,
             **_TIMES,
-            "digest": {
-                "steps": 2,
-                "waves": [{"completed": 1}, {"completed": 1}],
-                "models": [],
-                "usage": _NO_USAGE,
-                "parent": None,
-                "waitingForInput": False,
-            },
+            "digest": _DIGEST,
         }
     ],
     "next_cursor": None,

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from planwave.errors import Conflict, InputError, LimitExceeded, NotFound, ShuttingDown
 from planwave.graph.diagnostics import short_repr
+from planwave.graph.plan import title_of_text
 from planwave.ids import new_id as make_id
 from planwave.principals import OPERATOR, current_principal
 from planwave.service.chats.chat_documents import Chat, Turn, UserContent
@@ -377,7 +378,7 @@ class ChatService:
         """
         reply, goal = new[-1], str(values["message"])
         async with self._runs.starting(reply.message_id):
-            title = text_of(new[0].blocks).strip()[:TITLE_CHARS] if len(new) > 1 else ""
+            title = title_of_text(text_of(new[0].blocks), TITLE_CHARS) if len(new) > 1 else ""
             head = [chat.head] if at_head else None
             if not await self._store.chats.add(new, title=title, head=head):
                 if at_head and (await self.record(chat.chat_id)).head != chat.head:

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from planwave.errors import Conflict, PlanwaveError, ShuttingDown, StoreError
 from planwave.events import TERMINAL, Event
 from planwave.events.request_text import field_of
-from planwave.graph.plan import Plan, graph_hash
+from planwave.graph.plan import Plan, graph_hash, title_of_text
 from planwave.graph.reading.documents import read_graph
 from planwave.principals import Principal, acting_as
 from planwave.service.chats.configurations import ENTRY_ID, graph_of
@@ -163,7 +163,7 @@ class ReplyRuns:
         graph, _ = read_graph(graph_of(config), limits=self._dependencies.limits)
         raise_for_run(self._plans.check_graph(graph))
         at, digest = self._dependencies.timestamp(), graph_hash(graph)
-        plan = Plan("", goal, chat.title or goal[:TITLE_CHARS], graph, digest, at)
+        plan = Plan("", goal, chat.title or title_of_text(goal, TITLE_CHARS), graph, digest, at)
         return _Start(UnstoredPlan(plan), ENTRY_ID, str(config.get("on_disconnect") or "continue"))
 
     async def cancel(self, reply: MessageRecord) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planwave.errors import PlanwaveError
 from planwave.events import ExecutionState, NodeState, OpenRequest, fold
 from planwave.events.outcome import outcome_of
 from planwave.events.request_text import is_timer
+from planwave.expressions.json_text import to_text
+from planwave.graph.plan import title_of_text
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.topology import topology_of
 from planwave.storage.records import ExecutionRecord
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _CAPACITY: Final = 5_000
 """Digests in memory; one is a few hundred bytes, and the requests."""
+_INPUTS_CHARS: Final = 120
 EVENTS_AT_ONCE: Final = 20_000
 """Events read for one page of a list; the digests of the other executions are missing until a later page."""
 
@@ -43,6 +46,7 @@ class ExecutionDigest(NamedTuple):
         requests: The open requests to people, oldest first, with the names of their nodes,
             or the title of the plan that is to be approved.
         outcome: What its status leaves open; see ``planwave.events.outcome``.
+        inputs: The values of its inputs on one line, which tell runs of one flow apart.
     """
 
     steps: int
@@ -52,6 +56,7 @@ class ExecutionDigest(NamedTuple):
     parent: ForkedFrom | None
     requests: tuple[tuple[OpenRequest, str], ...]
     outcome: Outcome | None = None
+    inputs: str = ""
 
     def as_json(self) -> DigestResponse:
         """Return the digest as lists show it."""
@@ -62,6 +67,7 @@ class ExecutionDigest(NamedTuple):
             "usage": self.usage,
             "parent": self.parent,
             "waitingForInput": bool(self.requests),
+            "inputs": self.inputs,
         }
 
 
@@ -184,7 +190,21 @@ def digest_of(state: ExecutionState) -> ExecutionDigest:
             if not is_timer(request.request)
         ),
         outcome=outcome_of(state)["outcome"],
+        inputs=title_of_text("; ".join(_input_texts(state)), _INPUTS_CHARS),
     )
+
+
+def _input_texts(state: ExecutionState) -> Iterator[str]:
+    """Yield the values of the inputs; of an object each field with its name."""
+    for given in (state.inputs or {}).values():
+        for value in given.values():
+            if isinstance(value, dict):
+                fields = cast("dict[str, Any]", value)
+                yield from (
+                    f"{name}: {to_text(each)[:_INPUTS_CHARS]}" for name, each in fields.items()
+                )
+            else:
+                yield to_text(value)[:_INPUTS_CHARS]
 
 
 def pending_requests(

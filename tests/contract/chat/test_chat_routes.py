@@ -239,3 +239,12 @@ async def test_client_that_leaves(on_disconnect: str) -> None:
             while (event := await anext(changes))["chat"]["status"] == "executing":
                 pass
         assert event["chat"]["status"] == wanted
+
+
+async def test_the_title_of_a_chat_ends_with_a_whole_word() -> None:
+    async with chatting() as (calls, llm, chat):
+        llm.add(TextReply("Here."))
+        text = "Which of the seven hills of Lisbon has the best view of the river Tagus?"
+        await calls.post_json(f"{chat}/messages", {"message": text}, 202)
+        title = (await calls.get_json(chat))["title"]
+        assert title == "Which of the seven hills of Lisbon has the best view of the…"

@@ -22,6 +22,7 @@ from planwave.graph.plan import (
     graph_hash,
     is_plain_document,
     title_of_steps,
+    title_of_text,
     unreadable_hash,
 )
 from planwave.jsonio import MAX_JSON_DEPTH, is_plain
@@ -189,3 +190,20 @@ def test_a_large_graph_is_called_by_its_steps_in_a_moment() -> None:
     graph = Graph(tuple(Node(each, "text", each) for each in names), edges)
     with cpu_within(2):
         assert title_of_steps(graph) == "n0 to n19999"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Find  a\nhotel", "Find a hotel"),
+        ("Find a hotel in Lisbon", "Find a hotel in…"),
+        ("Find a hotel in", "Find a hotel in"),
+        ("Find hotels, in Lisbon", "Find hotels, in…"),
+        ("Find the hotel - today", "Find the hotel…"),
+        ("x" * 40, "x" * 19 + "…"),
+        ("In " + "x" * 40, "In " + "x" * 16 + "…"),
+        ("", ""),
+    ],
+)
+def test_a_title_made_of_a_text_ends_with_a_whole_word(text: str, title: str) -> None:
+    assert title_of_text(text, 20) == title

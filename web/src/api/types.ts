@@ -1649,6 +1649,8 @@ export type ExecutionDigest = {
   usage: UsageResponse;
   parent: ForkedFrom | null;
   waitingForInput: boolean;
+  /** The values of its inputs on one line, shortened; empty without any. */
+  inputs: string;
 };
 
 /** What an execution waits for that not every process can do. */

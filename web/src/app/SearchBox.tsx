@@ -32,7 +32,7 @@ async function findHits(q: string, signal: AbortSignal): Promise<Hit[]> {
     ...runs.map((run) => ({
       to: `/runs/${run.execution_id}`,
       title: titleOf(run),
-      status: run.status,
+      status: run.outcome ?? run.status,
     })),
     ...named.map((plan) => ({ to: planPath(plan), title: nameOf(plan), status: plan.status })),
   ];

@@ -20,6 +20,8 @@ type ButtonProps = ButtonLook &
   Omit<ComponentProps<"button">, "disabled" | "children"> & {
     /** Disables the button and is shown beside it. */
     disabledReason?: string | undefined;
+    /** The id of what says why it cannot be used, where that stands for several buttons at once. */
+    disabledBy?: string | undefined;
   };
 
 function Content({ icon, small, keys, children }: Omit<ButtonLook, "kind">) {
@@ -34,7 +36,16 @@ function Content({ icon, small, keys, children }: Omit<ButtonLook, "kind">) {
 
 /** A button; a disabled one keeps its focus and says why beside it. */
 export function Button(props: ButtonProps) {
-  const { kind = "plain", small, icon, keys, children, disabledReason, ...rest } = props;
+  const {
+    kind = "plain",
+    small,
+    icon,
+    keys,
+    children,
+    disabledReason,
+    disabledBy,
+    ...rest
+  } = props;
   const reasonId = useId();
   const button = (
     <button
@@ -42,9 +53,9 @@ export function Button(props: ButtonProps) {
       {...rest}
       className={classes(styles.button, styles[kind], small && styles.small, rest.className)}
       data-kind={kind}
-      {...(disabledReason && {
+      {...((disabledReason || disabledBy) && {
         "aria-disabled": true,
-        "aria-describedby": reasonId,
+        "aria-describedby": disabledBy ?? reasonId,
         onClick: (event) => event.preventDefault(),
       })}
     >

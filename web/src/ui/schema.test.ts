@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { boundsText, itemField, type JsonSchema, schemaFields, schemaText } from "./schema";
+import {
+  boundsText,
+  itemField,
+  type JsonSchema,
+  schemaDetails,
+  schemaFields,
+  schemaText,
+} from "./schema";
 
 const ORDER: JsonSchema = {
   type: "object",
@@ -98,4 +105,11 @@ test("what a value is reads as a line, also where a type refers to itself", () =
     "at most 2",
     "",
   ]);
+});
+
+test("a type alone is no detail of a value", () => {
+  expect(schemaDetails({ type: "array" })).toBe("");
+  expect(schemaDetails({ type: "string" })).toBe("");
+  expect(schemaDetails(undefined)).toBe("");
+  expect(schemaDetails({ type: "array", items: { type: "string" } })).toBe("list of text");
 });

@@ -94,6 +94,12 @@ export function schemaText(schema: JsonSchema | undefined): string {
   return schema ? textOf(schema, schema, DEEPEST) : "";
 }
 
+/** Returns what a value is where that is more than its type, which a socket says too: not "list" or "text". */
+export function schemaDetails(schema: JsonSchema | undefined): string {
+  const text = schemaText(schema);
+  return /\W/.test(text) ? text : "";
+}
+
 /** Objects inside objects that are written out. */
 const DEEPEST = 2;
 

@@ -101,3 +101,37 @@ async def test_requests_come_by_deadline_then_by_age_without_timers() -> None:
     assert [each.request.request_id for each in found] == ["r5", "r4", "r3", "r2"]
     assert found[0].deadline == "2026-01-01T00:00:12.000000+00:00"
     assert [each.node_name for each in found[-2:]] == ["n3", "Check"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        (None, ""),
+        ({"ask": {"output": "Lisbon"}}, "Lisbon"),
+        ({"ask": {"output": {"city": "Lisbon", "days": 3}}}, "city: Lisbon; days: 3"),
+        ({"a": {"output": "one\n two"}, "b": {"output": [1, 2]}}, "one two; [1,2]"),
+    ],
+)
+def test_inputs_tell_runs_of_one_flow_apart(inputs: Any, words: str) -> None:
+    assert digest_of(fold([created(IDS[0], inputs=inputs)])).inputs == words
+
+
+def test_long_inputs_are_shortened() -> None:
+    state = fold([created(IDS[0], inputs={"ask": {"output": {"text": "word " * 10_000, "n": 1}}})])
+    assert len(digest_of(state).inputs) <= 120
+
+
+def test_a_digest_has_the_outcome() -> None:
+    nodes = [{"id": each, "type": "text", "data": {}} for each in "ab"]
+    error = {"code": "boom", "message": "it broke"}
+    told: list[tuple[str, str | None, dict[str, Any]]] = [
+        ("node.completed", "a", {"outputs": {"output": {"type": "text", "value": "x"}}}),
+        ("node.failed", "b", {"error": error}),
+        ("execution.failed", None, {"error": error, "failures": ["b"]}),
+    ]
+    first = created(IDS[0], graph={"nodes": nodes, "edges": []})
+    events = [first] + [
+        Event(IDS[0], seq, AT, kind, path, path and 1, data)
+        for seq, (kind, path, data) in enumerate(told, 2)
+    ]
+    assert digest_of(fold(events)).outcome == "partial"

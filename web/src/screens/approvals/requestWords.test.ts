@@ -19,6 +19,7 @@ const DIGEST: ExecutionDigest = {
   usage: { calls: 0, input_tokens: 0, output_tokens: 0, cost_usd: null, estimated: false },
   parent: null,
   waitingForInput: true,
+  inputs: "",
 };
 
 function asked(request: unknown): PendingRequest {

@@ -13,7 +13,7 @@ import { TextField } from "@/ui/Field";
 import { IconButton } from "@/ui/IconButton";
 import { Note } from "@/ui/Note";
 import { SchemaForm } from "@/ui/SchemaForm";
-import { type JsonSchema, type SchemaField, schemaText } from "@/ui/schema";
+import { type JsonSchema, type SchemaField, schemaDetails } from "@/ui/schema";
 import { TabPanel, Tabs } from "@/ui/Tabs";
 import { Tag } from "@/ui/Tag";
 import { catalogueControls, usualFields } from "./catalogueFields";
@@ -210,17 +210,20 @@ function Values({ type }: { type: NodeTypeResponse }) {
   const ports = [
     ...type.inputs.map((port) => ({ port, way: "Takes" })),
     ...type.outputs.map((port) => ({ port, way: "Gives" })),
-  ].filter(({ port }) => port.schema && port.channel === "flow");
+  ]
+    .filter(({ port }) => port.channel === "flow")
+    .map((each) => ({ ...each, text: schemaDetails(each.port.schema as JsonSchema | undefined) }))
+    .filter(({ text }) => text !== "");
   if (ports.length === 0) return null;
   return (
     <dl className={styles.values}>
-      {ports.map(({ port, way }) => (
+      {ports.map(({ port, way, text }) => (
         <div key={way + port.name}>
           <dt>
             {way} <code>{port.name}</code>
             {port.required && ", required"}
           </dt>
-          <dd>{schemaText(port.schema as JsonSchema)}</dd>
+          <dd>{text}</dd>
         </div>
       ))}
     </dl>

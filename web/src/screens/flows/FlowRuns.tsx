@@ -2,9 +2,9 @@ import { Link } from "react-router";
 import { isEnded, secondsOf, titleOf } from "@/api/executionSummary";
 import { useExecutions } from "@/api/queries";
 import type { ExecutionSummary } from "@/api/types";
+import { RunStatus } from "@/canvas/RunStatus";
 import { formatAmount, formatDuration, formatMoment } from "@/ui/format";
 import { Skeleton } from "@/ui/Skeleton";
-import { Status } from "@/ui/Status";
 import styles from "./FlowScreen.module.css";
 
 /** Runs that are listed; how often and how fast they end is told of the newest page. */
@@ -21,11 +21,12 @@ export function FlowRuns({ planId }: { planId: string }) {
       <ol className={styles.versions} aria-label="Runs">
         {runs.slice(0, SHOWN).map((run) => (
           <li key={run.execution_id}>
-            <Link to={`/runs/${run.execution_id}`} title={titleOf(run)}>
-              <Status status={run.status} />
+            <Link to={`/runs/${run.execution_id}`} title={run.digest?.inputs || titleOf(run)}>
+              <RunStatus run={run} />
               <span>{run.revision === null ? "changed" : `revision ${run.revision}`}</span>
               <span>{timeWords(run)}</span>
-              <span>{formatMoment(new Date(run.created_at))}</span>
+              <span className={styles.moment}>{formatMoment(new Date(run.created_at))}</span>
+              {run.digest?.inputs && <span className={styles.given}>{run.digest.inputs}</span>}
             </Link>
           </li>
         ))}

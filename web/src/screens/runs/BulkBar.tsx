@@ -40,8 +40,11 @@ export function BulkBar({ runs, onAll, onDone, onClose }: BulkBarProps) {
   const names = new Map(runs.map((run) => [run.execution_id, titleOf(run)]));
   return (
     <section className={styles.bar} aria-label="Selected runs">
-      <p role="status">
-        <b>{formatAmount(runs.length, "run")}</b> selected
+      <p role="status" id="selected-runs">
+        <b>{formatAmount(runs.length, "run")}</b> selected{" "}
+        <span className={styles.aside}>
+          {isBusy ? "at work" : whatCannotBeDone(running.length, ended.length)}
+        </span>
       </p>
       <Button small onClick={onAll}>
         Select all shown
@@ -49,7 +52,7 @@ export function BulkBar({ runs, onAll, onDone, onClose }: BulkBarProps) {
       <Button
         small
         icon="stop"
-        disabledReason={isBusy ? "At work" : running.length === 0 ? "None of them runs" : undefined}
+        disabledBy={isBusy || running.length === 0 ? "selected-runs" : undefined}
         onClick={() => act(cancel, running)}
       >
         Cancel {running.length > 0 && running.length}
@@ -58,21 +61,16 @@ export function BulkBar({ runs, onAll, onDone, onClose }: BulkBarProps) {
         small
         kind="danger"
         icon="trash"
-        disabledReason={
-          isBusy ? "At work" : ended.length === 0 ? "None of them has ended" : undefined
-        }
+        disabledBy={isBusy || ended.length === 0 ? "selected-runs" : undefined}
         onClick={() => setAsks(true)}
       >
         Delete {ended.length > 0 && ended.length}
       </Button>
-      {running.length > 0 && ended.length > 0 && (
-        <span className={styles.aside}>
-          {formatAmount(running.length, "run")} of them cannot be deleted: not ended
-        </span>
-      )}
-      <Button small kind="quiet" onClick={onClose}>
-        Done
-      </Button>
+      <span className={styles.done}>
+        <Button small kind="quiet" onClick={onClose}>
+          Done
+        </Button>
+      </span>
       {failures.length > 0 && (
         <Note kind="error" alert>
           <ul className={styles.failures}>
@@ -111,4 +109,12 @@ export function BulkBar({ runs, onAll, onDone, onClose }: BulkBarProps) {
       </Dialog>
     </section>
   );
+}
+
+/** Why a button cannot be used, or not for all: it stands once for both, in the line above them. */
+function whatCannotBeDone(running: number, ended: number): string {
+  if (running + ended === 0) return "";
+  if (running === 0) return "none of them runs";
+  if (ended === 0) return "none of them has ended";
+  return `${formatAmount(running, "run")} of them cannot be deleted: not ended`;
 }

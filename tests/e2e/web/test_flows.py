@@ -19,7 +19,7 @@ from tests.support.browser.accessibility import (
 from tests.support.browser.chromium import Pages
 from tests.support.browser.plan_editor import patch_plan
 from tests.support.browser.scripted_model import ScriptedModel
-from tests.support.browser.steps import make_plan
+from tests.support.browser.steps import make_plan, stored_events
 
 GREETING: dict[str, Any] = {
     "nodes": [
@@ -267,6 +267,14 @@ async def test_flows_are_usable(empty_page: Page, width: str) -> None:
     await assert_screen_is_usable(page, "plans", width)
     await page.goto(f"/flows/{plan_id}")
     await expect(page.get_by_label("Whom")).to_be_visible()
+    for whom in ("Ada", "Grace and everybody who has ever written a compiler by hand"):
+        body = {"flow": plan_id, "inputs": {"start": {"output": whom}}, "start": True}
+        answer = await page.request.post("/api/execute", data=body)
+        await stored_events(page, (await answer.json())["execution_id"])
+    await page.reload()
+    runs = page.get_by_role("list", name="Runs").get_by_role("listitem")
+    await expect(runs.nth(0)).to_contain_text("Grace and everybody")
+    await expect(runs.nth(1)).to_contain_text("Ada")
     await assert_screen_is_usable(page, "flow", width)
     await page.goto(f"/flows/{plan_id}/edit")
     await expect(page.get_by_role("link", name=f"Flow Look at it, {width}")).to_be_visible()

@@ -49,6 +49,12 @@ export class Draft {
     return fresh;
   }
 
+  /** Let these be all nodes, in this order. */
+  replaceNodes(nodes: readonly NodeState[]): void {
+    this.state.nodes = this.nodes = new Map(nodes.map((node) => [node.path, node]));
+    this.changed.clear();
+  }
+
   /** Return a map of the state, to be changed. */
   map<Key extends "runs" | "graphs" | "requests" | "closedRequests">(name: Key) {
     if (this.state[name] === this.base[name]) {

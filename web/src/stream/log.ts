@@ -9,6 +9,7 @@ import { isObject } from "@/json";
 import { callPhase, isEnded } from "@/stream/calls";
 import { indexOfGraph } from "@/stream/graphIndex";
 import { fieldOf, isTimer, toText } from "@/stream/json";
+import { changeText } from "@/stream/planChanges";
 import type { LogEntry, RunState } from "@/stream/runState";
 
 const SYSTEM = "system";
@@ -77,6 +78,8 @@ function executionLine(event: ExecutionEvent): Line | null {
         return ["input_received", answer === undefined ? String(reason) : answerText(answer)];
       }
       return resumedLine(event.data.reason);
+    case "plan.revised":
+      return ["input_received", `Plan changed: ${changeText(event.data)}`];
     case "execution.warned":
       return ["logic_check", event.data.message];
     case "execution.cancelled":

@@ -9,6 +9,7 @@ import type {
   ExecutionStartedEvent,
   ExecutionStatus,
   ExecutionWarnedEvent,
+  PlanRevisedEvent,
   WaveCompletedEvent,
   WaveStartedEvent,
 } from "@/api/types";
@@ -17,6 +18,7 @@ import { closeSpan, Draft, runError } from "@/stream/draft";
 import { fieldOf, toText } from "@/stream/json";
 import { logEntry, pauseKind } from "@/stream/log";
 import * as node from "@/stream/nodeEvents";
+import { changePlan } from "@/stream/planChanges";
 import type { NodeState, RunState, WaveState } from "@/stream/runState";
 import { resumeExecution } from "@/stream/usage";
 import { type WaveOptions, wavesOf } from "@/stream/waves";
@@ -117,18 +119,31 @@ function started(draft: Draft, { at, data }: ExecutionStartedEvent): void {
   state.status = "executing";
   state.startedAt ??= at;
   state.active = startTime(state.active, at);
-  for (const id of data.linked ?? []) draft.node(id).status = "linked";
-  for (const id of data.not_reached ?? []) draft.node(id).status = "not_reached";
-  planWaves(draft, data.waves ?? 0, planOf(state));
+  setShape(draft, data);
 }
 
-/** Return which nodes are in no wave. */
-function planOf({ nodes }: RunState): WaveOptions {
+type Shape = { waves?: number; linked?: string[]; not_reached?: string[] };
+
+/** Set which nodes do not run, and the waves of the others. */
+function setShape(draft: Draft, { waves, linked, not_reached }: Shape): void {
+  for (const id of linked ?? []) draft.node(id).status = "linked";
+  for (const id of not_reached ?? []) draft.node(id).status = "not_reached";
+  planWaves(draft, waves ?? 0, planOf(draft.state));
+}
+
+function planRevised(draft: Draft, event: PlanRevisedEvent): void {
+  changePlan(draft, event);
+  setShape(draft, event.data);
+}
+
+/** Return which nodes are in no wave, and the lowest waves of others. */
+function planOf({ nodes, floors }: RunState): WaveOptions {
   const pathsOf = (chosen: (node: NodeState) => boolean) =>
     [...nodes.values()].filter(chosen).map((node) => node.path);
   return {
     linked: pathsOf((node) => node.status === "linked"),
     notReached: pathsOf((node) => node.status === "not_reached"),
+    floors,
   };
 }
 
@@ -226,6 +241,7 @@ const HANDLERS: Handlers = {
   "execution.completed": completed,
   "execution.failed": failed,
   "execution.cancelled": cancelled,
+  "plan.revised": planRevised,
   "wave.started": waveChanged,
   "wave.completed": waveChanged,
   "node.started": node.nodeStarted,

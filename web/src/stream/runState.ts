@@ -1,5 +1,6 @@
 import type {
   ExecutionStatus,
+  GraphChangeDocument,
   GraphDocument,
   LogEntryResponse,
   NodeAnsweredData,
@@ -169,6 +170,20 @@ export type NestedRun = {
   readonly startedAt: string;
 };
 
+/** A change of the execution's own graph while it ran or waited. */
+export type PlanChange = {
+  /** From 1. */
+  readonly number: number;
+  readonly at: string;
+  /** Why it was made; may be empty. */
+  readonly note: string;
+  readonly revisedBy: PrincipalDocument | null;
+  readonly writtenBy: "model" | null;
+  readonly graphChange: GraphChangeDocument;
+  /** The steps that it dropped although they had begun, as they were by then. */
+  readonly dropped: readonly NodeState[];
+};
+
 /** One wave of the execution's own graph. */
 export type WaveState = {
   /** From 1. */
@@ -210,7 +225,12 @@ export type RunState = {
   readonly revision: number | null;
   /** The name of the flow as which it was started; null for a plan. */
   readonly flow: string | null;
+  /** After the last of the changes, as `planHash`. */
   readonly graph: GraphDocument | null;
+  /** How its graph was changed while it ran or waited, in order. */
+  readonly changes: readonly PlanChange[];
+  /** The lowest wave of nodes that had not begun at a change, by id. */
+  readonly floors: ReadonlyMap<string, number>;
   readonly options: OptionsDocument | null;
   readonly parent: ParentDocument | null;
   /** Who created it; null where that is not known. */
@@ -288,6 +308,8 @@ export function newRunState(executionId: string): RunState {
     revision: null,
     flow: null,
     graph: null,
+    changes: [],
+    floors: new Map(),
     options: null,
     parent: null,
     createdBy: null,

@@ -5,6 +5,7 @@ import { runError, splitPath } from "@/stream/draft";
 import { indexOfGraph } from "@/stream/graphIndex";
 import { toText } from "@/stream/json";
 import { blockedBy, preview } from "@/stream/nodeEvents";
+import { changeOfSnapshot } from "@/stream/planChanges";
 import {
   type NodeState,
   newNodeState,
@@ -38,6 +39,10 @@ export function stateOfSnapshot(message: SnapshotMessage): RunState {
     revision: message.revision,
     flow: message.flow,
     graph: message.graph,
+    changes: (message.changes ?? []).map((each) =>
+      changeOfSnapshot(each, (node) => nodeOf(node, message)),
+    ),
+    floors: floorsOf(message),
     options: message.options,
     parent: message.parent,
     createdBy: message.created_by,
@@ -123,13 +128,26 @@ function wavesAt(message: SnapshotMessage, nodes: readonly NodeState[]): WaveSta
   });
 }
 
-function planOf({ nodes }: SnapshotMessage) {
+function planOf(message: SnapshotMessage) {
   const withStatus = (status: string) =>
-    nodes.filter((node) => node.status === status).map((node) => node.path);
+    message.nodes.filter((node) => node.status === status).map((node) => node.path);
   return {
     linked: withStatus("linked"),
     notReached: withStatus("not_reached"),
+    floors: floorsOf(message),
   };
+}
+
+/** Return the lowest waves of the nodes of a changed graph: of those that have begun it is their own, and those that
+ * have not come in no wave that is over. */
+function floorsOf({ changes, nodes, waves }: SnapshotMessage): ReadonlyMap<string, number> {
+  if (!changes?.length) return new Map();
+  return new Map(
+    nodes.flatMap(({ path, status, wave }) => {
+      const floor = wave ?? (status === "pending" ? waves.current : null);
+      return floor === null ? [] : [[path, floor] as const];
+    }),
+  );
 }
 
 /** A snapshot has only the sentence; one that waits has requests. */

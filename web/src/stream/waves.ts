@@ -6,6 +6,8 @@ export type WaveOptions = {
   readonly linked?: Iterable<string>;
   /** Nodes that do not run. */
   readonly notReached?: Iterable<string>;
+  /** The lowest waves of nodes, by id. */
+  readonly floors?: ReadonlyMap<string, number>;
 };
 
 /**
@@ -16,7 +18,7 @@ export type WaveOptions = {
 export function wavesOf(graph: GraphDocument, options: WaveOptions = {}): string[][] {
   const linked = new Set([...linkedNodes(graph), ...(options.linked ?? [])]);
   const done = new Set(options.notReached ?? []);
-  const depths = depthsOf(graph, linked, done);
+  const depths = depthsOf(graph, linked, done, options.floors ?? new Map());
   const waves: string[][] = [];
   for (const { id } of graph.nodes) {
     const depth = depths.get(id);
@@ -27,8 +29,14 @@ export function wavesOf(graph: GraphDocument, options: WaveOptions = {}): string
   return waves;
 }
 
-/** Return how many executed nodes each node waits for in a row; `done` are waited for no more. */
-function depthsOf(graph: GraphDocument, linked: ReadonlySet<string>, done: ReadonlySet<string>) {
+/** Return how many executed nodes each node waits for in a row, or more where its wave has a floor; `done` are
+ * waited for no more. */
+function depthsOf(
+  graph: GraphDocument,
+  linked: ReadonlySet<string>,
+  done: ReadonlySet<string>,
+  floors: ReadonlyMap<string, number>,
+) {
   const edges = effectiveEdges(graph, linked);
   const depths = new Map<string, number>();
   for (const node of sorted(graph, edges.outgoing, edges.incoming)) {
@@ -36,7 +44,7 @@ function depthsOf(graph: GraphDocument, linked: ReadonlySet<string>, done: Reado
     const below = sources.map((source) => (depths.get(source) ?? 0) + (linked.has(source) ? 0 : 1));
     depths.set(
       node,
-      below.reduce((deepest, each) => Math.max(deepest, each), 0),
+      below.reduce((deepest, each) => Math.max(deepest, each), (floors.get(node) ?? 1) - 1),
     );
   }
   return depths;

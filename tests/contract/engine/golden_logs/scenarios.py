@@ -528,3 +528,48 @@ async def fork_with_changes(stage: Stage) -> None:
         ):
             stage.execution_ids.append((await service.executions.fork(own, **more)).execution_id)
             await ended(service, stage.execution_ids[-1])
+
+
+# -- changes of the graph
+
+
+@scenario
+async def changes_while_it_waits(stage: Stage) -> None:
+    """Steps are added, changed, rewired and dropped, a failed one too; then the change is changed."""
+    graph = graph_document(
+        act("a"), act("q", asks=_ASKS), act("f", fails=9, retryable=False), act("g"), act("b"), act("c"), act("x"),
+        edges=[("a", "q"), ("q", "b"), ("b", "c"), ("a", "f"), ("f", "g"), ("q", "x")],
+    )  # fmt: skip
+    first = graph_document(
+        act("a"), act("q", asks=_ASKS), act("g"), act("b", value="changed"), act("c"), act("costs"),
+        act("late"), edges=[("a", "q"), ("q", "b"), ("b", "c"), ("a", "g"), ("a", "costs"), ("costs", "c"),
+                            ("c", "late")],
+    )  # fmt: skip
+    async with stage.service() as service:
+        own = await stage.begin(service, graph, options=RunOptions(on_failure="continue"))
+        await seen(service, own, "node.blocked")
+        await seen(service, own, "node.waiting")
+        await service.changes.revise(own, first, note="also cover costs")
+        await seen(service, own, "node.completed", "costs")
+        second = {**first, "nodes": [each for each in first["nodes"] if each["id"] != "late"]}
+        second["edges"] = [each for each in first["edges"] if each["target"] != "late"]
+        await service.changes.revise(own, second)
+        await answer(service, own, "q", "yes")
+        await ended(service, own)
+
+
+@scenario
+async def changes_in_waves_over_a_restart(stage: Stage) -> None:
+    """A step that needs nothing comes in the wave that is open, and moves those that need it."""
+    graph = graph_document(act("a"), act("b"), act("q", asks=_ASKS), act("c"),
+                     edges=[("a", "b"), ("b", "q"), ("q", "c")])  # fmt: skip
+    wider = graph_document(act("a"), act("b"), act("q", asks=_ASKS), act("c"), act("n"), act("m"),
+                     edges=[("a", "b"), ("b", "q"), ("q", "c"), ("n", "m")])  # fmt: skip
+    async with stage.service() as service:
+        own = await stage.begin(service, graph, options=RunOptions(scheduling="waves"))
+        await seen(service, own, "node.waiting")
+        await service.changes.revise(own, wider, note="two more")
+    async with stage.service() as service:
+        await service.recover()
+        await answer(service, own, "q", "yes")
+        await ended(service, own)

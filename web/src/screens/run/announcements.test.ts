@@ -34,3 +34,8 @@ test("a question and a failure are said", () => {
 test("a run that another process goes on with says so", () => {
   expect(announcements("cut_off_inside_nodes")).toContain("The run goes on in another process.");
 });
+
+test("a change of the plan is said", () => {
+  const said = announcements("changes_while_it_waits");
+  expect(said.filter((words) => words === "The plan of the run was changed.")).toHaveLength(2);
+});

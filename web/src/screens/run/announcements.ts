@@ -11,7 +11,7 @@ const END_WORDS = {
 /** Returns what a screen reader says when a run has gone from one state to the next, or null.
  *
  * Only what somebody waits for, or may wonder about: the end of a wave, a failure, a question, a change of
- * the process, and the end of the run. */
+ * the plan or the process, and the end of the run. */
 export function announcementOf(before: RunState, after: RunState): string | null {
   if (before.executionId !== after.executionId) return null;
   if (after.endedAt && !before.endedAt) {
@@ -24,6 +24,7 @@ export function announcementOf(before: RunState, after: RunState): string | null
       return `${node.name} failed.`;
     }
   }
+  if (after.changes.length > before.changes.length) return "The plan of the run was changed.";
   if (after.recoveries > before.recoveries) return "The run goes on in another process.";
   const wave = after.waves.findLast((each, index) => each.endedAt && !before.waves[index]?.endedAt);
   return wave ? `Wave ${wave.number} of ${after.waves.length} is done.` : null;

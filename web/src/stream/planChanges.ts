@@ -1,0 +1,115 @@
+import type {
+  EdgeDocument,
+  GraphChangeDocument,
+  GraphDocument,
+  NodeDocument,
+  NodeStatus,
+  PlanChangeResponse,
+  PlanRevisedData,
+  PlanRevisedEvent,
+} from "@/api/types";
+import type { Draft } from "@/stream/draft";
+import { type NodeState, newNodeState, type PlanChange } from "@/stream/runState";
+
+/** The statuses that a node without a start can have. */
+const OPEN: ReadonlySet<NodeStatus> = new Set<NodeStatus>([
+  "pending",
+  "skipped",
+  "blocked",
+  "cancelled",
+  "linked",
+  "not_reached",
+]);
+
+/** Return whether a node was started, or has a preset or a reused result. */
+export function hasBegun(node: Pick<NodeState, "startedAt" | "status">): boolean {
+  return node.startedAt !== null || !OPEN.has(node.status);
+}
+
+/**
+ * Take a change of the graph into the state, as the service does: nodes that never began are as new, or
+ * gone; what had begun and is dropped stays with the change.
+ */
+export function changePlan(draft: Draft, { at, data }: PlanRevisedEvent): void {
+  const { state } = draft;
+  const { graph_change: change, floor } = data;
+  const left = new Map(state.nodes);
+  const gone = change.dropped_nodes.flatMap((id) => left.get(id) ?? []);
+  for (const { path } of gone) left.delete(path);
+  state.changes = [...state.changes, changeOf(data, at, gone.filter(hasBegun))];
+  state.graph = changedGraph(state.graph ?? { nodes: [], edges: [] }, change);
+  state.planHash = data.hash;
+  const floors = new Map(state.floors);
+  const own = state.graph.nodes.map((document) => {
+    const node = left.get(document.id);
+    left.delete(document.id);
+    if (node !== undefined && hasBegun(node)) return node;
+    floors.set(document.id, floor);
+    return nodeOfDocument(document);
+  });
+  for (const id of change.dropped_nodes) floors.delete(id);
+  state.floors = floors;
+  draft.replaceNodes([...own, ...left.values()]); // nested nodes come last, as before
+}
+
+function changeOf(data: PlanRevisedData, at: string, dropped: readonly NodeState[]): PlanChange {
+  return {
+    number: data.change,
+    at,
+    note: data.note ?? "",
+    revisedBy: data.revised_by ?? null,
+    writtenBy: data.written_by ?? null,
+    graphChange: data.graph_change,
+    dropped,
+  };
+}
+
+/** Return a change as a snapshot has it; `nodeOf` gives the state of a node that it dropped. */
+export function changeOfSnapshot(
+  told: PlanChangeResponse,
+  nodeOf: (node: PlanChangeResponse["dropped"][number]) => NodeState,
+): PlanChange {
+  return {
+    number: told.change,
+    at: told.at,
+    note: told.note,
+    revisedBy: told.revised_by,
+    writtenBy: told.written_by,
+    graphChange: told.graph_change,
+    dropped: told.dropped.map(nodeOf),
+  };
+}
+
+function nodeOfDocument({ id, name, type }: NodeDocument): NodeState {
+  return { ...newNodeState(id), name: name || id, type };
+}
+
+/** Return a graph after a change: changed nodes and edges stay in their places, new ones come last. */
+function changedGraph(before: GraphDocument, change: GraphChangeDocument): GraphDocument {
+  return {
+    nodes: changed<NodeDocument>(before.nodes, change.nodes, change.dropped_nodes),
+    edges: changed<EdgeDocument>(before.edges, change.edges, change.dropped_edges),
+  };
+}
+
+function changed<Item extends { id?: string | null | undefined }>(
+  items: readonly Item[],
+  added: readonly Item[],
+  dropped: readonly string[],
+): Item[] {
+  const byId = new Map(items.map((each) => [each.id ?? "", each]));
+  for (const id of dropped) byId.delete(id);
+  for (const each of added) byId.set(each.id ?? "", each);
+  return [...byId.values()];
+}
+
+/** Return what a change of a graph was, in the words of the service's logs. */
+export function changeText({ graph_change: change, note }: PlanRevisedData): string {
+  const told = [
+    ["new or changed", change.nodes.map(({ id }) => id)] as const,
+    ["dropped", change.dropped_nodes] as const,
+  ]
+    .filter(([, ids]) => ids.length > 0)
+    .map(([word, ids]) => `${word} ${ids.join(", ")}`);
+  return `${told.join("; ") || "other edges"}${note ? ` - ${note}` : ""}`;
+}

@@ -279,7 +279,8 @@ async def _make_plan(
         prompter = terminal_prompter(console) if job.asks else None
         answers = await ask_questions(console, prompter, plan.questions)
         if answers is not None:
-            plan = await _plan_goal(backend, console, job.goal, answers)
+            unseen, plan = plan, await _plan_goal(backend, console, job.goal, answers)
+            await backend.plans.delete(unseen.plan_id)
     usual = {"usd": settings.limits.budget_usd, "tokens": settings.limits.budget_tokens}
     budget = {} if job.options is None else job.options.budget_limits
     show_plan(console, plan, budget={**usual, **budget}, has_answer_option=not job.is_planned)

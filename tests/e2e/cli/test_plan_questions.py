@@ -93,6 +93,7 @@ def test_a_person_is_asked_on_the_terminal_where_they_want_it(
         llm.requests[1].body
     )
     assert len(llm.requests) == 3  # two plans and the step
+    assert invoke_json("ls")["plans"] == []  # nobody has seen the first one, so it is gone
 
 
 def test_the_assumed_answers_are_taken_by_enter_and_without_a_wish_to_be_asked(

@@ -1,6 +1,6 @@
 import { Fragment, useMemo, useState } from "react";
 import { Link, useNavigate } from "react-router";
-import { useExecute } from "@/api/mutations";
+import { useDeletePlan, useExecute } from "@/api/mutations";
 import { usePlan, useProviders } from "@/api/queries";
 import type { PlanResponse } from "@/api/types";
 import { ErrorNote } from "@/screens/ErrorNote";
@@ -67,6 +67,7 @@ function useRun(planId: string) {
 function Plan({ plan }: { plan: PlanResponse }) {
   const navigate = useNavigate();
   const makePlan = useMakePlan();
+  const remove = useDeletePlan();
   const [isAsking, setAsking] = useState(() => usePlanWriting.getState().asking === plan.plan_id);
   const heading = (
     <GoalHeading
@@ -87,10 +88,12 @@ function Plan({ plan }: { plan: PlanResponse }) {
       model={plan.model}
     />
   );
-  const answer = (answers: Record<string, string>) => {
+  const answer = async (answers: Record<string, string>) => {
     const { user_prompt: prompt, provider, model } = plan;
+    const wasSeen = usePlanWriting.getState().asking !== plan.plan_id;
     navigate("/");
-    void makePlan({ prompt, provider, model, answers });
+    const written = await makePlan({ prompt, provider, model, answers });
+    if (written && !wasSeen) remove.mutate({ planId: plan.plan_id, force: false });
   };
   const take = () => {
     usePlanWriting.setState({ asking: null });

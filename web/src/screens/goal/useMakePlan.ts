@@ -7,8 +7,8 @@ import { announce } from "@/ui/announcer";
 import { formatAmount } from "@/ui/format";
 import { showToast } from "@/ui/toasts";
 
-/** Returns a function that starts planning; planning continues while another page is open. */
-export function useMakePlan(): (request: PlanRequest) => Promise<void> {
+/** Returns a function that plans, also while another page is open; it gives null where no plan came of it. */
+export function useMakePlan(): (request: PlanRequest) => Promise<PlanResponse | null> {
   const navigate = useNavigate();
   const execute = useExecute();
   const run = async (plan: PlanResponse) => {
@@ -21,15 +21,18 @@ export function useMakePlan(): (request: PlanRequest) => Promise<void> {
   };
   return async (request) => {
     const plan = await writePlan(request);
-    if (!plan) return;
+    if (!plan) return null;
     const { runWhenWritten, change } = useGoalDraft.getState();
     change({ prompt: "", runWhenWritten: false });
     announce(`The plan is written: ${formatAmount(plan.nodes.length, "step")}`);
-    if (runWhenWritten) return run(plan);
-    if (usePlanWriting.getState().isShown) return;
-    showToast({
-      text: `The plan is written: ${plan.title}`,
-      action: { label: "Show it", onSelect: () => navigate("/") },
-    });
+    if (runWhenWritten) {
+      await run(plan);
+    } else if (!usePlanWriting.getState().isShown) {
+      showToast({
+        text: `The plan is written: ${plan.title}`,
+        action: { label: "Show it", onSelect: () => navigate("/") },
+      });
+    }
+    return plan;
   };
 }

@@ -61,6 +61,27 @@ async def test_a_goal_is_planned_and_the_plan_is_run() -> None:
     }  # fmt: skip
 
 
+class AskingPlanner(OneStepPlanner):
+    """Plans under an answer that it assumes."""
+
+    async def create_plan(self, *request: Any, **more: Any) -> Plan:
+        plan = await super().create_plan(*request, **more)
+        return replace(plan, questions=[ASSUMED])
+
+
+ASSUMED = {"question": "Where?", "answer": "here", "assumed": True, "options": []}
+
+
+@virtual_time
+async def test_nobody_is_asked_during_a_run_and_the_plan_says_what_is_assumed() -> None:
+    services, _ = services_with(lambda _: [], planner=AskingPlanner())
+    document = graph_document(node_document("n", "planner", goal="find it"))
+    result = await run_to_end(document, services=services)
+    outputs = result.outputs["n"]
+    assert outputs["output"].value == "done: find it"
+    assert outputs["plan"].value["questions"] == [ASSUMED]
+
+
 class PlannerOfPlanners(OneStepPlanner):
     """Plans a node that plans, and then one step."""
 

@@ -40,7 +40,7 @@ def names_of(graph: Mapping[str, Any]) -> dict[str, str]:
     return {node["id"]: node.get("name") or node["id"] for node in graph["nodes"]}
 
 
-def change_text(data: PlanRevisedData) -> str:
+def change_text(data: Mapping[str, Any] | PlanRevisedData) -> str:
     """Return what a change of a graph was, for people: its steps by id, and why it was made."""
     change = data["graph_change"]
     words = {

@@ -46,7 +46,7 @@ from planwave.shapes.nodes import PlanChangeResponse
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
 _LONGEST_CAUSE = 1_000
-_CHANGE: Final = {
+_CHANGE: Final[dict[str, Any]] = {
     "change": 1,
     "at": "2026-01-01T00:00:01.000000+00:00",
     "base": HASH,

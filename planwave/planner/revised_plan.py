@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.editing.editor import PlanContent
+from planwave.graph.editing.revision import Progress
 from planwave.graph.model import Graph
 from planwave.graph.operations import Operation
 
@@ -18,11 +19,15 @@ class RevisedPlan(NamedTuple):
         goal: Its goal.
         content: Its title and its graph document.
         graph: The graph, read.
+        progress: How far it has been run, where it is being run: what has begun cannot change.
+        results: The begin of what its nodes gave so far, by id.
     """
 
     goal: str
     content: PlanContent
     graph: Graph
+    progress: Progress | None = None
+    results: Mapping[str, str] = {}
 
 
 class RevisionReading(NamedTuple):

@@ -18,6 +18,7 @@ from planwave.errors import InvalidOperation
 from planwave.expressions import escape_templates, has_template
 from planwave.graph.checking.checker import check, read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded, sorted_by_location
+from planwave.graph.editing import revision as running
 from planwave.graph.editing.editor import apply_operations
 from planwave.graph.json_values import pointer_part
 from planwave.graph.model import Edge, Graph, Json, Node
@@ -50,15 +51,29 @@ def revision_prompt(plan: RevisedPlan, words: str) -> str:
     """Return the user prompt of a change."""
     shown = {
         "title": plan.content.title,
-        "nodes": [_shown_node(node) for node in plan.graph.nodes],
+        "nodes": [
+            {**_shown_node(node), **_shown_progress(plan, node.id)} for node in plan.graph.nodes
+        ],
         "edges": [_shown_edge(edge) for edge in plan.graph.edges],
     }
-    return revise_prompt(plan.goal, json.dumps(shown, ensure_ascii=False), words)
+    text = json.dumps(shown, ensure_ascii=False)
+    return revise_prompt(plan.goal, text, words, is_running=plan.progress is not None)
 
 
 def _shown_node(node: Node) -> dict[str, Json]:
     fields = {"id": node.id, "name": node.name, "type": node.type}
     return {**fields, "description": _shown(node.description), "data": _shown(dict(node.data))}
+
+
+def _shown_progress(plan: RevisedPlan, node_id: str) -> dict[str, Json]:
+    """Return how far a node has come and the begin of what it gave, where the plan is being run."""
+    if plan.progress is None:
+        return {}
+    status = plan.progress.begun.get(node_id)
+    shown: dict[str, Json] = {"state": "not begun" if status is None else status}
+    if node_id in plan.results:
+        shown["result"] = plan.results[node_id]
+    return shown
 
 
 def _shown_edge(edge: Edge) -> dict[str, Json]:
@@ -235,6 +250,7 @@ class _Reviser:
             may = PlanCheck(context.catalogue, context.rules, context.node_types)
             found += revision_findings(may, before, graph)
             found += self._too_large(graph)
+            found += self._begun_findings(graph)
         found = sorted_by_location(found)
         if errors_in(found) or graph is None:
             return RevisionReading("", diagnostics=found)
@@ -244,6 +260,14 @@ class _Reviser:
         ):
             return RevisionReading("")
         return RevisionReading("", "", self._operations, content, graph, found)
+
+    def _begun_findings(self, graph: Graph) -> list[Diagnostic]:
+        """Return what of a plan that is being run would change although it has begun."""
+        progress = self._before.progress
+        if progress is None:
+            return []
+        found = running.revision_findings(self._before.graph, graph, progress)
+        return [each for each in found if each.code != running.NOTHING_CHANGED]
 
     def _with_present_ids(self, after: Graph) -> Graph:
         """Return the graph before with the ids that its nodes have now."""

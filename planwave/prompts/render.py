@@ -133,15 +133,16 @@ def repair_prompt(
     )
 
 
-def revise_prompt(goal: str, plan: str, words: str) -> str:
+def revise_prompt(goal: str, plan: str, words: str, *, is_running: bool = False) -> str:
     """Return the user prompt for the change of a plan.
 
     Args:
         goal: The goal of the plan.
         plan: The plan as JSON text.
         words: What is to be different, in the words of a person.
+        is_running: Whether the plan is being run, so that what has begun stays.
     """
-    return _render("revision.j2", goal=goal, plan=plan, words=words)
+    return _render("revision.j2", goal=goal, plan=plan, words=words, is_running=is_running)
 
 
 def small_planner_prompt(goal: str, example_goal: str, example_plan: str) -> tuple[str, str, str]:

@@ -128,7 +128,7 @@ class Service:
         self.flow_tools = FlowTools(dependencies, self.flows)
         self.input_sets = InputSets(dependencies, self.flows)
         self.executions = ExecutionService(dependencies, self.plans, self.flows)
-        self.changes = ExecutionChanges(dependencies, self.executions, self.plans)
+        self.changes = ExecutionChanges(dependencies, self.executions, self.plans, self.revisions)
         self.triggers = TriggerService(dependencies, self.flows, self.executions)
         self.followers = Followers(self._store, self.executions)
         self.chats = ChatService(

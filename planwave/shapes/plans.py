@@ -248,6 +248,14 @@ class ProposalDocument(TypedDict):
     created_by: PrincipalDocument
 
 
+class ReplanResponse(ProposalDocument):
+    """A change of the graph of an execution that a model wrote, and that nobody has taken yet."""
+
+    execution_id: str
+    graph: GraphDocument
+    """The changed graph: `POST /api/executions/{execution_id}/revise` lets the execution go on with it."""
+
+
 class RevisionDiffResponse(GraphDifference):
     """The differences between two revisions of a plan, without `ui`."""
 

@@ -27,12 +27,14 @@ from planwave.api.responses import json_response_in_thread
 from planwave.api.routes.executions import created_response
 from planwave.api.schemas.examples import (
     CANCELLED,
+    EXECUTION_ID,
     GRAPH,
     HASH,
     PAUSED,
     PENDING_REQUESTS,
     REQUESTS,
     RESUMED,
+    TIME,
     success,
 )
 from planwave.api.schemas.requests import Documented, RequestModel
@@ -43,6 +45,7 @@ from planwave.shapes.executions import (
     PendingRequestsResponse,
 )
 from planwave.shapes.nodes import PlanChangeResponse
+from planwave.shapes.plans import ReplanResponse
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
 _LONGEST_CAUSE = 1_000
@@ -61,6 +64,25 @@ _CHANGE: Final[dict[str, Any]] = {
         "dropped_edges": ["e3"],
     },
     "dropped": [],
+}
+
+_REPLAN: Final[dict[str, Any]] = {
+    "execution_id": EXECUTION_ID,
+    "request": "also cover running costs",
+    "answer": "Adds a step for the costs.",
+    "base": HASH,
+    "hash": _CHANGE["hash"],
+    "title": "A note about water",
+    "operations": [{"op": "add_node", "node": _CHANGE["graph_change"]["nodes"][0]}],
+    "difference": {"title": None, "nodes": [], "edges": [], "reordered": []},
+    "additions": [],
+    "diagnostics": [],
+    "provider": "openai",
+    "model": "gpt-5.1",
+    "attempts": [],
+    "created_at": TIME,
+    "created_by": {"kind": "operator", "name": "operator"},
+    "graph": GRAPH,
 }
 
 
@@ -109,6 +131,16 @@ class ReviseRequest(RequestModel):
         description="Why; it is kept with the change.",
         examples=["also cover running costs"],
     )
+
+
+class ReplanRequest(RequestModel):
+    """What is to be different."""
+
+    request: str = Field(
+        description="What is to be different, in your words.", examples=["also cover running costs"]
+    )
+    provider: str | None = Field(None, description="Who writes the change; else the default.")
+    model: str | None = Field(None, description="A model of that provider.")
 
 
 class _AnswerSchema:
@@ -184,6 +216,31 @@ async def revise_execution(
             execution_id, body.graph, expected=expected_versions(if_match), note=body.note
         )
     return await json_response_in_thread(change)
+
+
+@router.post(
+    "/api/executions/{execution_id}/replan",
+    operation_id="replanExecution",
+    summary="Have a model write a change of an execution that runs or waits",
+    responses={
+        **success(ReplanResponse, "What a person may take.", _REPLAN),
+        **problems(404, 409, 422, 502),
+    },
+)
+async def replan_execution(
+    service: ServiceDep,
+    execution_id: ExecutionId,
+    body: Annotated[ReplanRequest, json_body(ReplanRequest)],
+) -> Response:
+    """Have a model write how an execution that runs or waits could go on; it goes on as it is meanwhile.
+
+    The answer has the changed graph, what it changes, and what it would reach that the graph does not yet. Nothing of it is
+    stored: `POST /api/executions/{execution_id}/revise` with the graph, and `If-Match` with `base`, takes it.
+    """
+    proposal = await service.changes.replan(
+        execution_id, body.request, provider=body.provider, model=body.model
+    )
+    return await json_response_in_thread(proposal)
 
 
 @router.post(

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from planwave.events import ExecutionState
+from planwave.events.plan_changes import NO_GRAPH
+from planwave.graph.editing.editor import PlanContent
 from planwave.graph.model import Json
+from planwave.graph.reading.documents import read_graph
+from planwave.graph.result import result_text
+from planwave.ids import new_id
+from planwave.planner.revised_plan import RevisedPlan
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.command_rules import Revise
@@ -14,10 +22,17 @@ from planwave.service.executions.run_spec import run_spec_from_events
 from planwave.service.flows.flow_queries import flows_of_caller
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.plan_service import PlanService, require_stored_plan
+from planwave.service.plans.proposals import nothing_changed, proposal_of, require_words
+from planwave.service.plans.revision_service import RevisionService
 
 if TYPE_CHECKING:
     from planwave.shapes.common import GraphDocument
     from planwave.shapes.nodes import PlanChangeResponse
+    from planwave.shapes.plans import ReplanResponse
+
+
+_SHOWN_CHARS: Final = 400
+"""The characters of a result that the model is shown."""
 
 
 class ExecutionChanges:
@@ -27,12 +42,18 @@ class ExecutionChanges:
         dependencies: What executions are run with here.
         executions: They get the commands.
         plans: Read and check the graphs.
+        revisions: Have models write changes.
     """
 
     def __init__(
-        self, dependencies: ServiceDependencies, executions: ExecutionService, plans: PlanService
+        self,
+        dependencies: ServiceDependencies,
+        executions: ExecutionService,
+        plans: PlanService,
+        revisions: RevisionService,
     ) -> None:
-        self._dependencies, self._executions, self._plans = dependencies, executions, plans
+        self._dependencies, self._executions = dependencies, executions
+        self._plans, self._revisions = plans, revisions
 
     async def revise(
         self,
@@ -77,3 +98,60 @@ class ExecutionChanges:
         command.check(state)
         await self._executions.send_command(execution_id, command)
         return (await self._executions.live_executions.state(execution_id)).changes.records[-1]
+
+    async def replan(
+        self,
+        execution_id: str,
+        request: str,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+    ) -> ReplanResponse:
+        """Have a model write a change of the graph of an execution; it goes on as it is until a person takes that.
+
+        The model reads what steps gave, which may come from anywhere: so no change of a model is made without a
+        person. ``revise`` with the graph of the proposal makes it.
+
+        Args:
+            execution_id: Which.
+            request: What is to be different, in the words of a person.
+            provider: Who writes it; None for the default.
+            model: See ``provider``.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: The graph of the execution cannot be changed now; see ``revise``.
+            InputError: ``nothing-changed``: the words ask for nothing that can be done; and those of
+                ``Planner.revise``, as all its other errors.
+        """
+        dependencies = self._dependencies
+        require_words(request, dependencies.limits.goal_chars)
+        state = await self._executions.live_executions.state(execution_id)
+        Revise(state.graph or NO_GRAPH, None, "", current_principal().as_json()).check(state)
+        graph, _ = read_graph(state.graph or NO_GRAPH)
+        revised = RevisedPlan(
+            state.goal,
+            PlanContent(state.title, graph.to_document()),
+            graph,
+            state.changes.progress(state.nodes, graph),
+            _results_of(state),
+        )
+        chosen = (provider, model)
+        revision = await self._revisions.write_revision(
+            state.plan_id or new_id(), revised, request, chosen
+        )
+        at = dependencies.timestamp()
+        proposal = await asyncio.to_thread(
+            proposal_of, revised, request, revision, dependencies.catalogue, at
+        )
+        changed = revision.reading.graph
+        if proposal is None or changed is None or proposal["hash"] == proposal["base"]:
+            raise nothing_changed("the execution goes on as it is", revision.reading.answer)
+        document = cast("GraphDocument", changed.document)
+        return {**proposal, "execution_id": execution_id, "graph": document}
+
+
+def _results_of(state: ExecutionState) -> dict[str, str]:
+    """Return the begin of what the nodes of an execution gave, by id."""
+    given = ((path, node.delivered) for path, node in state.nodes.items() if "[" not in path)
+    return {path: result_text(outputs)[:_SHOWN_CHARS] for path, outputs in given if outputs}

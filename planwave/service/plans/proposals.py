@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from planwave.errors import Conflict
+from planwave.errors import Conflict, InputError, LimitExceeded
 from planwave.graph.editing.difference import graph_difference
 from planwave.graph.editing.editor import PlanContent
 from planwave.graph.operations import Operation, operation_from_json, operation_json
@@ -91,3 +91,29 @@ def accepted_operations(plan: PlanRecord, accepted: str) -> tuple[list[Operation
 def without_proposal(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of a plan without its proposal."""
     return {name: each for name, each in document.items() if name != PROPOSAL}
+
+
+def require_words(request: str, most: int) -> None:
+    """Check what a person asks for.
+
+    Raises:
+        InputError: ``empty-goal``.
+        LimitExceeded: ``goal_chars``.
+    """
+    if not request.strip():
+        hint = "say what is to be different"
+        raise InputError("the request is empty", code="empty-goal", hint=hint)
+    if len(request) > most:
+        raise LimitExceeded("goal_chars", most, len(request), what="the request")
+
+
+def nothing_changed(what: str, said: str) -> InputError:
+    """Return the error of words that ask for nothing that can be done.
+
+    Args:
+        what: What stays as it is.
+        said: The sentence of the model.
+    """
+    said = said or "the words ask for nothing that changes it"
+    hint = "say what is to be different, or edit the plan"
+    return InputError(f"{what}: {said}", code="nothing-changed", hint=hint)

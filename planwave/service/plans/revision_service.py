@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import (
     Conflict,
-    InputError,
-    LimitExceeded,
     NotFound,
     PlanInvalid,
     ProviderError,
@@ -24,7 +22,13 @@ from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.plans.documents import load_plan
 from planwave.service.plans.plan_service import GRAPH_PARTS, PlanChange, PlanService, changed_error
-from planwave.service.plans.proposals import PROPOSAL, accepted_operations, proposal_of
+from planwave.service.plans.proposals import (
+    PROPOSAL,
+    accepted_operations,
+    nothing_changed,
+    proposal_of,
+    require_words,
+)
 from planwave.service.plans.revisions import (
     Editor,
     RevisionQueries,
@@ -122,9 +126,9 @@ class RevisionService(RevisionQueries):
         plan = await load_plan(self._store, plan_id)
         content = PlanContent(plan.title, {name: plan.document[name] for name in GRAPH_PARTS})
         graph = self._plans.readable_plan(plan).graph
-        _require_words(request, self._dependencies.limits.goal_chars)
+        require_words(request, self._dependencies.limits.goal_chars)
         revised = RevisedPlan(plan.user_prompt, content, graph)
-        revision = await self._revision_of(
+        revision = await self.write_revision(
             plan_id, revised, request, (provider, model), on_progress
         )
         dependencies = self._dependencies
@@ -132,23 +136,31 @@ class RevisionService(RevisionQueries):
         catalogue = dependencies.catalogue
         proposal = await asyncio.to_thread(proposal_of, revised, request, revision, catalogue, at)
         if proposal is None:
-            said = revision.reading.answer or "the words ask for nothing that changes it"
-            hint = "say what is to be different, or edit the plan"
-            said = f"the plan stays as it is: {said}"
-            raise InputError(said, code="nothing-changed", hint=hint)
+            raise nothing_changed("the plan stays as it is", revision.reading.answer)
         if dry_run:
             return replace(plan, document={**plan.document, PROPOSAL: proposal})
         return await self._with_proposal(plan, proposal)
 
-    async def _revision_of(
+    async def write_revision(
         self,
         plan_id: str,
         plan: RevisedPlan,
         request: str,
         chosen: tuple[str | None, str | None],
-        on_progress: Callable[[Any], None] | None,
+        on_progress: Callable[[Any], None] | None = None,
     ) -> Revision:
-        """Have a model write a change, and store what that used, whatever comes of it."""
+        """Have a model write a change, and store what that used, whatever comes of it.
+
+        Args:
+            plan_id: The plan whose planning it is.
+            plan: What is to be changed.
+            request: What is to be different, in the words of a person.
+            chosen: The provider and the model; None for the default.
+            on_progress: Called with each progress event; must not block.
+
+        Raises:
+            PlanwaveError: Those of ``Planner.revise``.
+        """
         planner, add = self._dependencies.planner, self._plans.add_planning
         try:
             revision = await planner.revise(plan, request, *chosen, on_progress=on_progress)
@@ -326,17 +338,3 @@ def _without_shared_ui(graph: Mapping[str, Json], present: Mapping[str, Json]) -
 def _proposed_for(plan: PlanRecord) -> tuple[str, str, str]:
     """Return what a proposal is made for: it is gone once one of these is different."""
     return plan.hash, plan.title, plan.user_prompt
-
-
-def _require_words(request: str, most: int) -> None:
-    """Check what a person asks for.
-
-    Raises:
-        InputError: ``empty-goal``.
-        LimitExceeded: ``goal_chars``.
-    """
-    if not request.strip():
-        hint = "say what is to be different"
-        raise InputError("the request is empty", code="empty-goal", hint=hint)
-    if len(request) > most:
-        raise LimitExceeded("goal_chars", most, len(request), what="the request")

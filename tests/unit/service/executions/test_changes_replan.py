@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from planwave.planner.capabilities import PlanRules
 from planwave.planner.planner import Planner
 from planwave.settings import Limits
 from tests.support.llm.fake_providers import FakeProviders, library_registry
@@ -61,7 +62,8 @@ async def waiting(
     """An execution that waits for a person, and a model that gives these replies."""
     providers = FakeProviders()
     models = WatchedModel([*replies])
-    planner = Planner(models, providers, library_registry(providers), Limits())
+    rules = PlanRules(node_types=["text", "fetch", "approval"])
+    planner = Planner(models, providers, library_registry(providers), Limits(), rules)
     async with in_process_client(dependencies(planner=planner)) as calls:
         started = await calls.post_json("/api/execute", {"graph": GRAPH, "start": True}, 202)
         path = f"/api/executions/{started['execution_id']}"

@@ -70,6 +70,7 @@ _COMMANDS: Final = {
     "retry": "executions.forks:retry",
     "fork": "executions.forks:fork",
     "revise": "executions.changes:revise",
+    "replan": "executions.changes:replan",
     "promote": "revisions:promote",
     "serve": "serve:serve",
     "worker": "serve:worker",

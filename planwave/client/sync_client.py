@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from planwave.shapes.graphs import CheckResponse, ForecastResponse, ForkPreviewResponse
     from planwave.shapes.imports import ImportResponse
     from planwave.shapes.nodes import PlanChangeResponse
-    from planwave.shapes.plans import PlanResponse, PlansResponse
+    from planwave.shapes.plans import PlanResponse, PlansResponse, ReplanResponse
     from planwave.shapes.spend import SpendResponse
 
 
@@ -510,9 +510,27 @@ class Client(
         path = ("api", "executions", execution_id, "revise")
         return self._send(requests.post(*path, body=body, if_match=if_match))
 
-    def delete_execution(self, execution_id: str) -> None:
-        """Delete an execution that has ended."""
-        self._send(requests.delete("api", "executions", execution_id))
+    def replan(
+        self,
+        execution_id: str,
+        request: str,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        timeout_s: float | None = None,
+    ) -> ReplanResponse:
+        """Have a model write how an execution could go on; nothing of it is done before ``revise`` with its graph.
+
+        Args:
+            execution_id: An execution that runs or waits.
+            request: What is to be different, in words.
+            provider: Who writes it; by default the provider of the service.
+            model: A model of that provider.
+            timeout_s: Time limit of the response; None for that of the client.
+        """
+        body = {"request": request, "provider": provider, "model": model}
+        call = requests.post("api", "executions", execution_id, "replan", body=body)
+        return self._send(call._replace(timeout_s=timeout_s))
 
     def wait(self, execution_id: str) -> ResultResponse:
         """Wait until an execution ends and return its result."""

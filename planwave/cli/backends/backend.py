@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from planwave.shapes.graphs import ForkPreviewResponse
     from planwave.shapes.nodes import PlanChangeResponse
-    from planwave.shapes.plans import RevisionDiffResponse
+    from planwave.shapes.plans import ReplanResponse, RevisionDiffResponse
     from planwave.storage.records import (
         ExecutionRecord,
         InputSet,
@@ -463,9 +463,17 @@ class Backend(Queries, Protocol):
         ...
 
     async def revise(
-        self, execution_id: str, graph: Mapping[str, Json], note: str
+        self,
+        execution_id: str,
+        graph: Mapping[str, Json],
+        note: str,
+        expected: str | None = None,
     ) -> PlanChangeResponse:
         """Let an execution that runs or waits go on with a changed graph; return the change."""
+        ...
+
+    async def replan(self, execution_id: str, request: str) -> ReplanResponse:
+        """Have the model of the command write how an execution could go on; it goes on as it is meanwhile."""
         ...
 
     async def delete_execution(self, execution_id: str) -> object:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from planwave.service.service import Service
     from planwave.shapes.graphs import ForkPreviewResponse
     from planwave.shapes.nodes import PlanChangeResponse
+    from planwave.shapes.plans import ReplanResponse
     from planwave.storage.records import ExecutionRecord
 
 
@@ -148,10 +149,19 @@ class LocalBackend:
         return self._follow(await self.service.executions.fork(execution_id, **changes))
 
     async def revise(
-        self, execution_id: str, graph: Mapping[str, Json], note: str
+        self,
+        execution_id: str,
+        graph: Mapping[str, Json],
+        note: str,
+        expected: str | None = None,
     ) -> PlanChangeResponse:
         """See ``Backend.revise``."""
-        return await self.service.changes.revise(execution_id, graph, note=note)
+        versions = None if expected is None else [expected]
+        return await self.service.changes.revise(execution_id, graph, expected=versions, note=note)
+
+    async def replan(self, execution_id: str, request: str) -> ReplanResponse:
+        """See ``Backend.replan``."""
+        return await self.service.changes.replan(execution_id, request)
 
     async def preview_fork(self, execution_id: str, changes: ForkChanges) -> ForkPreviewResponse:
         """See ``Backend.preview_fork``."""

@@ -18,6 +18,7 @@ from planwave.cli.backends.records import (
     plan_from_json,
 )
 from planwave.cli.backends.remote_plans import (
+    PLANNING_TIMEOUT_S,
     PageReader,
     RemoteFlows,
     RemotePlans,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     )
     from planwave.shapes.graphs import ForkPreviewResponse
     from planwave.shapes.nodes import PlanChangeResponse
+    from planwave.shapes.plans import ReplanResponse
 
 RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""
@@ -380,10 +382,24 @@ class RemoteBackend:
         return await self._client.preview_fork(execution_id, **_sent(changes))
 
     async def revise(
-        self, execution_id: str, graph: Mapping[str, Json], note: str
+        self,
+        execution_id: str,
+        graph: Mapping[str, Json],
+        note: str,
+        expected: str | None = None,
     ) -> PlanChangeResponse:
         """See ``Backend.revise``."""
-        return await self._client.revise(execution_id, graph, note=note)
+        return await self._client.revise(execution_id, graph, note=note, if_match=expected)
+
+    async def replan(self, execution_id: str, request: str) -> ReplanResponse:
+        """See ``Backend.replan``."""
+        return await self._client.replan(
+            execution_id,
+            request,
+            provider=self._provider,
+            model=self._model,
+            timeout_s=PLANNING_TIMEOUT_S,
+        )
 
     async def delete_execution(self, execution_id: str) -> None:
         """See ``Backend.delete_execution``."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planwave.storage.records import InputSet, PlanRecord, PlanRevision
 
 _MAX_PAGE_SIZE: Final = 200
-_PLANNING_TIMEOUT_S: Final = 86_400.0
+PLANNING_TIMEOUT_S: Final = 86_400.0
 """No limit of its own: a model takes as long as it does, and the service ends its calls."""
 
 
@@ -170,7 +170,7 @@ class RemoteRevisions:
             provider=self._provider,
             model=self._model,
             dry_run=dry_run,
-            timeout_s=_PLANNING_TIMEOUT_S,
+            timeout_s=PLANNING_TIMEOUT_S,
         )
         return plan_from_json(plan)
 

@@ -84,7 +84,7 @@ def refine(
             proposal: Mapping[str, Any] = proposed.document["proposal"]
             if not ctx.console().json:
                 ctx.console().texts(proposal_lines(proposal))  # nothing is cut off what is taken
-            if not dry_run and (yes or await _is_wanted(ctx)):
+            if not dry_run and (yes or await is_wanted(ctx, _PROMPT)):
                 await _accept(ctx, backend, proposed, proposal["hash"])
             else:
                 _report_kept(ctx, proposed, is_stored=not dry_run)
@@ -92,10 +92,10 @@ def refine(
     asyncio.run(run())
 
 
-async def _is_wanted(ctx: CommandContext) -> bool:
-    """Return whether a person on the terminal takes the proposal; without one nobody does."""
+async def is_wanted(ctx: CommandContext, question: str) -> bool:
+    """Return whether a person on the terminal takes a proposal; without one nobody does."""
     prompter = terminal_prompter(ctx.console())
-    line = None if prompter is None else await prompter.read_line(_PROMPT)
+    line = None if prompter is None else await prompter.read_line(question)
     return line is not None and line.strip().lower() in ("y", "yes")
 
 

@@ -164,7 +164,7 @@ EXPECTED: dict[str, str] = {
         POST /api/plans/{plan_id}/revisions/{revision}/restore,
         POST /api/plans/{plan_id}/revisions/{revision}/approve, POST /api/run,
         DELETE /api/executions/{execution_id}, PATCH /api/executions/{execution_id}, GET /api/spend,
-        POST /api/executions/{execution_id}/pause, POST /api/executions/{execution_id}/revise,
+        POST /api/executions/{execution_id}/pause, POST /api/executions/{execution_id}/revise, POST /api/executions/{execution_id}/replan,
         POST /api/executions/{execution_id}/resume, GET /api/requests,
         POST /api/executions/{execution_id}/requests/{request_id}, POST /api/executions/{execution_id}/retry,
         POST /api/executions/{execution_id}/fork, POST /api/executions/{execution_id}/fork/preview, POST /api/executions/{execution_id}/promote, GET /api/executions/{execution_id}/diff/{other_id},

@@ -257,6 +257,7 @@ BODIES_OF_ROUTES: Final = {
     ("PUT", "/api/flows/{}/input-sets/a"): {"inputs": {}},
     ("PATCH", "/api/chats/{}"): {"title": "x"},
     ("POST", "/api/plans/{}/refine"): {"request": "x"},
+    ("POST", "/api/executions/{}/replan"): {"request": "x"},
     ("POST", "/api/executions/{}/revise"): {"graph": {"nodes": [], "edges": []}},
     ("PATCH", "/api/executions/{}"): {"name": "x"},
 }

@@ -14,7 +14,7 @@ import pytest
 
 from planwave.cli import context
 from tests.support.cli.command_process import isolated_directory
-from tests.support.cli.in_process_command import invoke
+from tests.support.cli.in_process_command import approval_graph, execute_graph, invoke
 from tests.support.cli.terminal import typed
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
@@ -406,6 +406,28 @@ def test_refine_shows_a_change_and_takes_it_only_when_told(llm: FakeLLMServer) -
     done = invoke("refine", "last", "make coffee")
     assert (done.exit_code, "No coffee here." in done.stderr) == (2, True)
     assert invoke("refine", "last").exit_code == 2
+
+
+def test_replan_shows_how_a_run_could_go_on_and_takes_it_only_when_told(llm: FakeLLMServer) -> None:
+    execute_graph(approval_graph())
+    node = {"id": "sum", "name": "Sum", "type": "text", "data": {"text": "Sum"}}
+    reply = json.dumps({"answer": "Adds a sum.", "operations": [{"op": "add_node", "node": node}]})
+    llm.add(TextReply(reply))
+    done = invoke("replan", "last", "add a sum")
+    assert done.exit_code == 0, done.output
+    assert "+ node sum" in done.stdout
+    assert "The execution goes on as it was." in done.output
+    assert "changes" not in json.loads(invoke("show", "last", "--json").stdout)
+    llm.add(TextReply(reply))
+    done = invoke("replan", "last", "add a sum", "--yes")
+    shown = json.loads(invoke("show", "last", "--json").stdout)
+    assert [each["note"] for each in shown["changes"]] == ["in words: add a sum"]
+    assert (shown["status"], shown["node_results"]["sum"]) == ("paused", "Sum")
+    agent = {"id": "more", "name": "More", "type": "agent", "description": "Write it out"}
+    llm.add(TextReply(reply.replace(json.dumps(node), json.dumps(agent))))
+    done = invoke("replan", "last", "do what the draft says", "--yes")
+    assert "The execution goes on as it was." in done.output, "it reaches a model that is new"
+    assert len(json.loads(invoke("show", "last", "--json").stdout)["changes"]) == 1
 
 
 def test_refine_asks_at_a_terminal_below_all_that_would_be_taken(llm: FakeLLMServer) -> None:

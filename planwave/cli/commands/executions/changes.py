@@ -1,20 +1,28 @@
-"""``planwave revise``: change the graph of an execution while it runs or waits."""
+"""``planwave revise`` and ``replan``: change the graph of an execution while it runs or waits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
 from planwave.cli.commands.executions.control import CommandResult, exit_with, send_command
 from planwave.cli.commands.executions.forks import read_graph_file
+from planwave.cli.commands.refine import DryRunFlag, YesFlag, is_wanted
 from planwave.cli.context import CommandContext
-from planwave.cli.formatting import counted, one_line
+from planwave.cli.formatting import counted
+from planwave.cli.inputs import read_goal
 from planwave.cli.options import ExecutionArgument, shared_options
+from planwave.cli.views.revisions import proposal_lines
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.cli.signals import Interrupt
+    from planwave.graph.model import Json
+    from planwave.shapes.nodes import PlanChangeResponse
+
+_PROMPT: Final = "Let the execution go on so? [y/N] "
 
 
 @shared_options(over_http=True)
@@ -46,15 +54,67 @@ def revise(
     graph = read_graph_file(plan)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
-        change = await backend.revise(execution_id, graph, note)
-        what = change["graph_change"]
-        parts = [
-            f"{counted(len(what['nodes']), 'step')} new or changed",
-            f"{counted(len(what['dropped_nodes']), 'step')} dropped",
-        ]
-        done = f"Changed {execution_id} (change {change['change']}): {', '.join(parts)}"
-        see = f"Watch it with: {ctx.command_hint(f'watch {execution_id}')}"
-        fields = {"change": change["change"], "hash": change["hash"], "note": one_line(note)}
-        return CommandResult("executing", done, see, json_fields=fields)
+        return _told(ctx, execution_id, await backend.revise(execution_id, graph, note))
 
     exit_with(send_command(ctx, name, tell))
+
+
+@shared_options(with_model=True, untrusted="ask", over_http=True)
+def replan(
+    ctx: CommandContext,
+    name: ExecutionArgument,
+    words: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORDS",
+            help="What is to be different; - reads it from stdin.",
+            show_default=False,
+        ),
+    ],
+    yes: YesFlag = False,
+    dry_run: DryRunFlag = False,
+) -> None:
+    """Change an execution that runs or waits in words: a model proposes, you take it or not.
+
+    The proposal is shown, with all that it would reach and the plan does not yet; meanwhile the execution goes on as it is.
+    On a terminal you are asked. `--yes` takes a proposal that reaches nothing new, and no other: the model reads what
+    steps gave, and that may come from anywhere.
+
+    For example:
+
+    * `planwave replan last "also cover running costs"`
+    * `planwave replan last "leave out the history" --dry-run`
+    """
+    request = read_goal(words)
+
+    async def tell(
+        backend: Backend, execution_id: str, interrupt: Interrupt
+    ) -> CommandResult | None:
+        proposal = await backend.replan(execution_id, request)
+        console = ctx.console()
+        if not console.json:
+            console.texts(proposal_lines(proposal))  # nothing is cut off what is taken
+        is_plain = yes and not proposal["additions"]
+        if dry_run or not (is_plain or await is_wanted(ctx, _PROMPT)):
+            if console.json:
+                console.result(proposal)
+            elif not dry_run:
+                console.text("The execution goes on as it was.")
+            return None
+        base, graph = proposal["base"], cast("Mapping[str, Json]", proposal["graph"])
+        change = await backend.revise(execution_id, graph, f"in words: {request}", base)
+        return _told(ctx, execution_id, change)
+
+    exit_with(send_command(ctx, name, tell))
+
+
+def _told(ctx: CommandContext, execution_id: str, change: PlanChangeResponse) -> CommandResult:
+    what = change["graph_change"]
+    parts = [
+        f"{counted(len(what['nodes']), 'step')} new or changed",
+        f"{counted(len(what['dropped_nodes']), 'step')} dropped",
+    ]
+    done = f"Changed {execution_id} (change {change['change']}): {', '.join(parts)}"
+    see = f"Watch it with: {ctx.command_hint(f'watch {execution_id}')}"
+    fields = {"change": change["change"], "hash": change["hash"]}
+    return CommandResult("executing", done, see, json_fields=fields)

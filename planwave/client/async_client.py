@@ -535,6 +535,10 @@ class AsyncClient(
         call = requests.post("api", "executions", execution_id, "replan", body=body)
         return await self._send(call._replace(timeout_s=timeout_s))
 
+    async def delete_execution(self, execution_id: str) -> None:
+        """Delete an execution that has ended."""
+        await self._send(requests.delete("api", "executions", execution_id))
+
     async def wait(self, execution_id: str) -> ResultResponse:
         """Wait until an execution ends and return its result."""
         async for _ in self.events(execution_id):

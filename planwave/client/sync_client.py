@@ -532,6 +532,10 @@ class Client(
         call = requests.post("api", "executions", execution_id, "replan", body=body)
         return self._send(call._replace(timeout_s=timeout_s))
 
+    def delete_execution(self, execution_id: str) -> None:
+        """Delete an execution that has ended."""
+        self._send(requests.delete("api", "executions", execution_id))
+
     def wait(self, execution_id: str) -> ResultResponse:
         """Wait until an execution ends and return its result."""
         for _ in self.events(execution_id):

@@ -88,7 +88,7 @@ NEW_OR_NOT_STORED = {
 }
 """Arguments with such a metavar that name nothing stored, and why."""
 VALUES = {
-    "FILE", "DIR", "[PATH]", "MODULE", "URL", "ADDRESS", "GOAL", "[WORDS]", "HASH", "TEXT", "JSON", "VALUE", "INPUT",
+    "FILE", "DIR", "[PATH]", "MODULE", "URL", "ADDRESS", "GOAL", "[WORDS]", "WORDS", "HASH", "TEXT", "JSON", "VALUE", "INPUT",
     "NODE=TEXT", "NODE.FIELD=VALUE", "QUESTION=ANSWER", "N", "DAYS", "USD", "NEW_NAME", "ACTION", "SCOPE", "STATUS",
     "LEVEL", "DATABASE_URL", "TAG", "TIME", "GROUP", None,
 }  # fmt: skip

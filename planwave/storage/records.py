@@ -158,6 +158,8 @@ class ExecutionLabels(NamedTuple):
     starred: bool = False
 
 
+COUNTED_MATCHES: Final = 1_000
+"""Executions with some words that are counted at most, the newest: each has to be read for that."""
 NO_LABELS: Final = ExecutionLabels()
 
 

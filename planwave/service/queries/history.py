@@ -49,6 +49,7 @@ from planwave.storage.documents import (
 from planwave.storage.event_codec import ACTIVE_STATUSES
 from planwave.storage.lock import is_owned
 from planwave.storage.records import (
+    COUNTED_MATCHES,
     NEWEST_FIRST,
     ExecutionFilters,
     ExecutionRecord,
@@ -57,7 +58,6 @@ from planwave.storage.records import (
     StoredCall,
     is_interrupted,
 )
-from planwave.storage.sql.lists import COUNTED_MATCHES
 
 if TYPE_CHECKING:
     from planwave.service.dependencies import Observer

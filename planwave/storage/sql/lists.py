@@ -34,6 +34,7 @@ from planwave.principals import OPERATOR, Principal
 from planwave.storage.errors import unknown_cursor
 from planwave.storage.event_codec import ACTIVE_STATUSES, OPEN_STATUSES, storable_text
 from planwave.storage.records import (
+    COUNTED_MATCHES,
     NEWEST_FIRST,
     NO_LABELS,
     AnsweredRequest,
@@ -381,10 +382,6 @@ def count_forks(connection: Connection, execution_id: str) -> int:
         .where(executions.c.parent_id == execution_id, executions.c.status != DELETED)
     )
     return connection.execute(statement).scalar_one()
-
-
-COUNTED_MATCHES: Final = 1_000
-"""Executions with some words that are counted at most, the newest: each has to be read for that."""
 
 
 def count_by_status(connection: Connection, filters: Mapping[str, Any]) -> dict[str, int]:

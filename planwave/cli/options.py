@@ -386,3 +386,11 @@ ExecutionArgument = Annotated[
         show_default=False,
     ),
 ]
+
+
+YesFlag = Annotated[
+    bool, typer.Option("--yes", "-y", metavar="", help="Take the proposal without a question.")
+]
+ProposalFlag = Annotated[
+    bool, typer.Option("--dry-run", help="Show the proposal, and do not keep it.")
+]

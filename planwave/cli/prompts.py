@@ -426,3 +426,10 @@ def _editor() -> list[str] | None:
     with suppress(ValueError):
         return shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "") or None
     return None
+
+
+async def is_confirmed(console: Console, question: str) -> bool:
+    """Return whether a person on the terminal says yes; without one nobody does."""
+    prompter = terminal_prompter(console)
+    line = None if prompter is None else await prompter.read_line(question)
+    return line is not None and line.strip().lower() in ("y", "yes")

@@ -12,8 +12,8 @@ from planwave.cli.commands.revisions import PlanArgument, report_saved
 from planwave.cli.context import CommandContext
 from planwave.cli.inputs import read_goal
 from planwave.cli.lookup import find_plan
-from planwave.cli.options import shared_options
-from planwave.cli.prompts import terminal_prompter
+from planwave.cli.options import ProposalFlag, YesFlag, shared_options
+from planwave.cli.prompts import is_confirmed
 from planwave.cli.views.revisions import proposal_lines
 from planwave.errors import InputError
 from planwave.service.plans.documents import plan_json
@@ -32,12 +32,6 @@ WordsArgument = Annotated[
         show_default=False,
     ),
 ]
-YesFlag = Annotated[
-    bool, typer.Option("--yes", "-y", metavar="", help="Take the proposal without a question.")
-]
-DryRunFlag = Annotated[
-    bool, typer.Option("--dry-run", help="Show the proposal, and do not keep it.")
-]
 AcceptOption = Annotated[
     str | None,
     typer.Option("--accept", metavar="HASH", help="Take the proposal of this hash, made before."),
@@ -50,7 +44,7 @@ def refine(
     name: PlanArgument,
     words: WordsArgument = None,
     yes: YesFlag = False,
-    dry_run: DryRunFlag = False,
+    dry_run: ProposalFlag = False,
     accept: AcceptOption = None,
 ) -> None:
     """Change a plan or flow in words: a model proposes, you take it or not.
@@ -84,19 +78,12 @@ def refine(
             proposal: Mapping[str, Any] = proposed.document["proposal"]
             if not ctx.console().json:
                 ctx.console().texts(proposal_lines(proposal))  # nothing is cut off what is taken
-            if not dry_run and (yes or await is_wanted(ctx, _PROMPT)):
+            if not dry_run and (yes or await is_confirmed(ctx.console(), _PROMPT)):
                 await _accept(ctx, backend, proposed, proposal["hash"])
             else:
                 _report_kept(ctx, proposed, is_stored=not dry_run)
 
     asyncio.run(run())
-
-
-async def is_wanted(ctx: CommandContext, question: str) -> bool:
-    """Return whether a person on the terminal takes a proposal; without one nobody does."""
-    prompter = terminal_prompter(ctx.console())
-    line = None if prompter is None else await prompter.read_line(question)
-    return line is not None and line.strip().lower() in ("y", "yes")
 
 
 async def _accept(ctx: CommandContext, backend: Backend, plan: PlanRecord, accepted: str) -> None:

@@ -9,11 +9,11 @@ import typer
 
 from planwave.cli.commands.executions.control import CommandResult, exit_with, send_command
 from planwave.cli.commands.executions.forks import read_graph_file
-from planwave.cli.commands.refine import DryRunFlag, YesFlag, is_wanted
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_goal
-from planwave.cli.options import ExecutionArgument, shared_options
+from planwave.cli.options import ExecutionArgument, ProposalFlag, YesFlag, shared_options
+from planwave.cli.prompts import is_confirmed
 from planwave.cli.views.revisions import proposal_lines
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def replan(
         ),
     ],
     yes: YesFlag = False,
-    dry_run: DryRunFlag = False,
+    dry_run: ProposalFlag = False,
 ) -> None:
     """Change an execution that runs or waits in words: a model proposes, you take it or not.
 
@@ -95,7 +95,7 @@ def replan(
         if not console.json:
             console.texts(proposal_lines(proposal))  # nothing is cut off what is taken
         is_plain = yes and not proposal["additions"]
-        if dry_run or not (is_plain or await is_wanted(ctx, _PROMPT)):
+        if dry_run or not (is_plain or await is_confirmed(console, _PROMPT)):
             if console.json:
                 console.result(proposal)
             elif not dry_run:

@@ -428,7 +428,7 @@ def _editor() -> list[str] | None:
     return None
 
 
-async def is_confirmed(console: Console, question: str) -> bool:
+async def is_confirmed(console: CommandConsole, question: str) -> bool:
     """Return whether a person on the terminal says yes; without one nobody does."""
     prompter = terminal_prompter(console)
     line = None if prompter is None else await prompter.read_line(question)

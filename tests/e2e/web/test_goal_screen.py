@@ -155,7 +155,7 @@ async def test_questions_are_usable(page: Page, model: ScriptedModel, width: str
 async def test_screens_are_usable(page: Page, model: ScriptedModel, width: str) -> None:
     """A model is chosen, an example becomes the goal, and its plan, while and after it is written."""
     gate = Gate()
-    model.plans = [TextReply(DEFAULT_PLAN, chunks=20, gates={12: gate})]
+    model.plans = [TextReply(DEFAULT_PLAN, chunks=20, gates={15: gate})]
     await expect(page.get_by_role("heading", level=1)).to_be_visible()
     await page.get_by_role("button", name="Model: ").click()
     await expect(page.get_by_text("ANTHROPIC_API_KEY is not set")).to_be_visible()

@@ -37,7 +37,7 @@ async def test_goal_becomes_a_result_that_is_kept_and_compared(
 async def write_plan(page: Page, model: ScriptedModel) -> None:
     """Enter the goal and see its steps appear while they are written."""
     gate = Gate()
-    model.plans = [TextReply(DEFAULT_PLAN, chunks=20, gates={12: gate})]
+    model.plans = [TextReply(DEFAULT_PLAN, chunks=20, gates={15: gate})]
     await enter_goal(page, "Plant a rosemary")
     steps = page.get_by_role("region", name="The plan").get_by_role("listitem")
     await expect(steps).to_have_count(2)

@@ -337,7 +337,7 @@ async def test_what_is_inside_a_step_unfolds_and_its_card_takes_an_answer(
     """A loop and a plan that is written during the run; the view fits all their waves."""
     page = empty_page
     gate = Gate()
-    model.plans = [TextReply(DEFAULT_PLAN, chunks=20, gates={12: gate})]
+    model.plans = [TextReply(DEFAULT_PLAN, chunks=20, gates={15: gate})]
     execution_id = await execute_graph(page, NESTED)
     plan = page.get_by_role("list", name="Inside Make a plan")
     await expect(plan.get_by_text("Second")).to_be_visible()

@@ -16,10 +16,12 @@ from planwave.events import Event
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue
 from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.principals import current_principal
 from planwave.service.carriers.carrier import CarrierUnavailable, Rest
 from planwave.service.chats import reply_runs
 from planwave.service.chats.chat_documents import UserContent
 from planwave.service.executions import carried as carried_module
+from planwave.service.executions.command_rules import Revise
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.service import Service
 from planwave.settings import Limits
@@ -140,6 +142,13 @@ class Bench:
         return Outcome(None, folded.status, nodes)
 
 
+async def revised(executions: ExecutionService, own: str, _: str) -> None:
+    graph: Any = (await executions.state(own)).graph
+    more = {"id": "more", "type": "text", "name": "more", "data": {"text": "x"}}
+    wider = {**graph, "nodes": [*graph["nodes"], more]}
+    await executions.send_command(own, Revise(wider, None, "", current_principal().as_json()))
+
+
 COMMANDS: dict[str, Any] = {
     "start": lambda e, own, _: e.start(own),
     "cancel": lambda e, own, _: e.cancel(own, "enough"),
@@ -151,6 +160,7 @@ COMMANDS: dict[str, Any] = {
     "answer": lambda e, own, asked: e.answer(own, asked, SEND),
     "answer badly": lambda e, own, asked: e.answer(own, asked, {"decision": "sent"}),
     "answer none": lambda e, own, _: e.answer(own, "r99", SEND),
+    "revise": revised,
     "fork": lambda e, own, _: e.fork(own, rerun=["last"], start=False),
     "retry": lambda e, own, _: e.retry(own, start=False),
 }

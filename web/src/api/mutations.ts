@@ -137,6 +137,21 @@ export function useRetry(executionId: string) {
   );
 }
 
+/** Change the graph of an execution that runs or waits and still has the hash. */
+export function useRevise(executionId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ hash, body }: { hash: string; body: Body<"reviseExecution"> }) =>
+      call("reviseExecution", {
+        path: { execution_id: executionId },
+        body,
+        ...(hash !== "" && { ifMatch: hash }),
+        key: newKey(),
+      }),
+    onSuccess: () => executionChanged(client, executionId),
+  });
+}
+
 /** Make a changed execution out of one that has ended or is paused. */
 export function useFork(executionId: string) {
   return useCommand(executionId, (body: Body<"forkExecution">) =>

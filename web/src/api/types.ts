@@ -334,6 +334,14 @@ export type ExecutionWarnedEvent = {
   data: WarnedData;
 };
 
+/** What a change makes of a graph: `nodes` and `edges` are new or changed ones, whole. */
+export type GraphChangeDocument = {
+  nodes: NodeDocument[];
+  edges: EdgeDocument[];
+  dropped_nodes: string[];
+  dropped_edges: string[];
+};
+
 /** An answer; `by` is "timeout" where the request timed out, `answered_by` is who answered. */
 export type NodeAnsweredData = {
   request_id: string;
@@ -637,20 +645,6 @@ export type OpenRequestResponse = {
   timeout_s: JsonNumber | null;
 };
 
-/** The plan is written again: earlier titles, nodes and edges are void. */
-export type PlanRepair = {
-  attempt: number;
-  diagnostics: DiagnosticResponse[];
-};
-
-/** What a change makes of a graph: `nodes` and `edges` are new or changed ones, whole. */
-export type GraphChangeDocument = {
-  nodes: NodeDocument[];
-  edges: EdgeDocument[];
-  dropped_nodes: string[];
-  dropped_edges: string[];
-};
-
 /** A change of the graph of an execution while it ran or waited. */
 export type PlanChangeResponse = {
   /** Counts the changes from 1. */
@@ -666,6 +660,37 @@ export type PlanChangeResponse = {
   graph_change: GraphChangeDocument;
   /** The steps that it dropped although they had begun, as they were by then. */
   dropped: NodeSnapshot[];
+};
+
+/** The plan is written again: earlier titles, nodes and edges are void. */
+export type PlanRepair = {
+  attempt: number;
+  diagnostics: DiagnosticResponse[];
+};
+
+/** A change of the graph: `change` counts them from 1, `base` and `hash` are of the graphs before and after it. `floor` is the lowest wave of nodes that have not begun; `waves`, `linked` and `not_reached` as in `execution.started`. `written_by`: not by a person. */
+export type PlanRevisedData = {
+  change: number;
+  base: string;
+  hash: string;
+  graph_change: GraphChangeDocument;
+  floor: number;
+  waves?: number;
+  linked?: string[];
+  not_reached?: string[];
+  note?: string;
+  revised_by?: PrincipalDocument;
+  written_by?: "model";
+};
+
+export type PlanRevisedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "plan.revised";
+  path?: string;
+  attempt?: number;
+  data: PlanRevisedData;
 };
 
 /** The approval of a plan; it holds for one hash. */
@@ -793,31 +818,6 @@ export type WaveStartedEvent = {
   path?: string;
   attempt?: number;
   data: WaveStartedData;
-};
-
-/** A change of the graph: `change` counts them from 1, `base` and `hash` are of the graphs before and after it. `floor` is the lowest wave of nodes that have not begun; `waves`, `linked` and `not_reached` as in `execution.started`. `written_by`: not by a person. */
-export type PlanRevisedData = {
-  change: number;
-  base: string;
-  hash: string;
-  graph_change: GraphChangeDocument;
-  floor: number;
-  waves?: number;
-  linked?: string[];
-  not_reached?: string[];
-  note?: string;
-  revised_by?: PrincipalDocument;
-  written_by?: "model";
-};
-
-export type PlanRevisedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "plan.revised";
-  path?: string;
-  attempt?: number;
-  data: PlanRevisedData;
 };
 
 /** A log line of a node; `kind` where programs act on it. */
@@ -2727,6 +2727,14 @@ export type RetryRequest = {
   start?: boolean;
 };
 
+/** The changed graph. */
+export type ReviseRequest = {
+  /** A graph, or a plan with it, that the execution runs from now on. Nodes are the same by their ids. */
+  graph: GraphDocument;
+  /** Why; it is kept with the change. */
+  note?: string;
+};
+
 /** The author of a revision that is restored or made of what ran; without a body, a program. */
 export type RevisionRequest = {
   /** Who makes the change: a person, or a program. */
@@ -3067,6 +3075,16 @@ export type Operations = {
     query: Record<string, never>;
     body: CancelRequest | undefined;
     answer: ExecutionCreated;
+  };
+  /** Change the graph of an execution while it runs or waits: `POST /api/executions/{execution_id}/revise`. */
+  reviseExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: ReviseRequest;
+    answer: PlanChangeResponse;
   };
   /** Pause an execution: `POST /api/executions/{execution_id}/pause`. */
   pauseExecution: {
@@ -3605,6 +3623,7 @@ export const ADDRESSES = {
   explainNode: ["GET", "/api/executions/{execution_id}/explain/{path}"],
   listExecutions: ["GET", "/api/executions"],
   cancelExecution: ["POST", "/api/executions/{execution_id}/cancel"],
+  reviseExecution: ["POST", "/api/executions/{execution_id}/revise"],
   pauseExecution: ["POST", "/api/executions/{execution_id}/pause"],
   resumeExecution: ["POST", "/api/executions/{execution_id}/resume"],
   listRequests: ["GET", "/api/executions/{execution_id}/requests"],

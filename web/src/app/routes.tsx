@@ -45,6 +45,12 @@ export const ROUTES: RouteObject[] = [
             }),
           },
           {
+            path: "runs/:executionId/change",
+            lazy: async () => ({
+              Component: (await import("@/screens/editor/ChangeRunScreen")).ChangeRunScreen,
+            }),
+          },
+          {
             path: "spend",
             lazy: async () => ({
               Component: (await import("@/screens/spend/SpendScreen")).SpendScreen,

@@ -83,6 +83,9 @@ function readyAt(state: RunState, node: NodeState): string | null {
     const ended = state.nodes.get(node.prefix + edge.source)?.endedAt ?? null;
     if (ended !== null && (ready === null || ended > ready)) ready = ended;
   }
+  // A step that had not begun at a change of the plan is as new since then.
+  const changedAt = state.floors.has(node.path) ? state.changes.at(-1)?.at : undefined;
+  if (changedAt !== undefined && (ready === null || changedAt > ready)) return changedAt;
   return ready;
 }
 

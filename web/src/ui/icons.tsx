@@ -146,6 +146,12 @@ const PATHS = {
       <path d="M8 4.500V8l2.3 1.5" />
     </>
   ),
+  lock: (
+    <>
+      <rect x="3" y="7" width="10" height="6.5" rx="1.2" />
+      <path d="M5.2 7V5a2.800 2.800 0 015.600 0v2" />
+    </>
+  ),
   more: <path d="M3.5 8h0M8 8h0M12.5 8h0" strokeWidth="2.4" />,
   fork: (
     <>

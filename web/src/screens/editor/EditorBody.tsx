@@ -11,6 +11,7 @@ import { EditorCanvas, type NodeMarks } from "./EditorCanvas";
 import styles from "./EditorScreen.module.css";
 import { EditorTools } from "./EditorTools";
 import type { EditorStore } from "./editorStore";
+import { type FixedSteps, NOTHING_FIXED } from "./fixedSteps";
 import { JsonField } from "./JsonField";
 import { NodePanel } from "./NodePanel";
 import { portLookup } from "./ports";
@@ -34,17 +35,20 @@ export type EditorBodyProps = {
   lastRun?: (id: string) => ReactNode;
   check: CheckResponse | undefined;
   comparison: Pick<Comparison, "nodes"> & Partial<Comparison>;
+  /** The steps that stay as they are, of a plan that is run. */
+  fixed?: FixedSteps;
 };
 
 /** The plan as a canvas, a table or JSON, and the form of the selected step beside it. */
 export function EditorBody(props: EditorBodyProps) {
   const { store, view, onEnter, onRename, onWords, lastRun, check, comparison } = props;
+  const { fixed = NOTHING_FIXED } = props;
   const before = comparison.nodes;
   const { content, selection } = useStore(store);
   const { graph } = content;
   const types = useNodeTypes();
   const portsOf = useMemo(() => portLookup(types.data, check), [types.data, check]);
-  const commands = useEditorCommands(store, onEnter, portsOf);
+  const commands = useEditorCommands(store, onEnter, portsOf, fixed);
   const [selected] = graph.nodes.filter((node) => selection.has(node.id));
   const panel = useRef<HTMLElement>(null);
   const open = useCallback(
@@ -63,7 +67,10 @@ export function EditorBody(props: EditorBodyProps) {
   return (
     <div className={styles.work} data-panel={selected !== undefined && view !== "json"}>
       <div className={styles.stage}>
-        <Stage {...{ store, view, check, before, portsOf, commands, open }} types={types.data} />
+        <Stage
+          {...{ store, view, check, before, portsOf, commands, open, fixed }}
+          types={types.data}
+        />
         {comparison.isShown && comparison.diff && (
           <RevisionDiff diff={comparison.diff} graph={graph} onClose={() => comparison.close?.()} />
         )}
@@ -75,6 +82,7 @@ export function EditorBody(props: EditorBodyProps) {
           graph={graph}
           node={selected}
           imported={content.imported}
+          fixed={fixed.get(selected.id)}
           before={before.find((node) => node.id === selected.id)}
           type={types.data?.node_types.find((type) => type.node_type === selected.type)}
           diagnostics={(check?.diagnostics ?? []).filter((each) => each.node === selected.id)}
@@ -96,13 +104,15 @@ export function EditorBody(props: EditorBodyProps) {
 
 type StageProps = Pick<EditorBodyProps, "store" | "view" | "check"> & {
   before: readonly NodeDocument[];
+  fixed: FixedSteps;
   types: ReturnType<typeof useNodeTypes>["data"];
   portsOf: ReturnType<typeof portLookup>;
   commands: ReturnType<typeof useEditorCommands>;
   open: (id: string) => void;
 };
 
-function Stage({ store, view, check, before, types, portsOf, commands, open }: StageProps) {
+function Stage(props: StageProps) {
+  const { store, view, check, before, fixed, types, portsOf, commands, open } = props;
   const { content, selection, undo, redo } = useStore(store);
   const graph = useDrawnGraph(content.graph);
   const change = useCallback(
@@ -112,7 +122,7 @@ function Stage({ store, view, check, before, types, portsOf, commands, open }: S
   );
   const colourOf = useMemo(() => socketColours(types), [types]);
   const linkColourOf = useMemo(() => linkColours(graph, types), [graph, types]);
-  const marksOf = useMarks(graph, before, check);
+  const marksOf = useMarks(graph, before, check, fixed);
   const [dropped, setDropped] = useState<DroppedWire | null>(null);
   if (view === "json") {
     return (
@@ -155,6 +165,7 @@ function Stage({ store, view, check, before, types, portsOf, commands, open }: S
         <TableView
           graph={graph}
           diagnostics={check?.diagnostics ?? []}
+          fixed={fixed}
           selection={selection}
           onOpen={open}
           onRemove={(id) => commands.remove([id])}
@@ -204,6 +215,7 @@ function useMarks(
   graph: GraphDocument,
   before: readonly NodeDocument[],
   check: CheckResponse | undefined,
+  fixed: FixedSteps,
 ) {
   const old = useMemo(() => new Map(before.map((node) => [node.id, textOf(node)])), [before]);
   return useMemo(() => {
@@ -217,8 +229,12 @@ function useMarks(
       if (old.size === 0 || (node && old.get(id) === textOf(node))) return null;
       return old.has(id) ? "changed" : "added";
     };
-    return (id: string): NodeMarks => ({ change: changeOf(id), problem: worst.get(id) ?? null });
-  }, [graph, old, check]);
+    return (id: string): NodeMarks => ({
+      change: changeOf(id),
+      problem: worst.get(id) ?? null,
+      fixed: fixed.get(id)?.why ?? null,
+    });
+  }, [graph, old, check, fixed]);
 }
 
 const TEXTS = new WeakMap<NodeDocument, string>();

@@ -39,7 +39,7 @@ const SIZES = { laneWidth: 268, cardWidth: NODE_WIDTH, gap: 28 };
 const TOOLS_HEIGHT = 52;
 const MINI_MAP = { width: 148, height: 84 };
 
-export type NodeMarks = Pick<EditorNodeProps, "change" | "problem">;
+export type NodeMarks = Pick<EditorNodeProps, "change" | "problem" | "fixed">;
 
 type EditorCanvasProps = {
   graph: GraphDocument;
@@ -59,7 +59,8 @@ type EditorCanvasProps = {
 };
 
 type NodeView = CardShape &
-  Pick<EditorNodeProps, "node" | "ports" | "text" | "wired" | "colourOf" | "change" | "problem">;
+  NodeMarks &
+  Pick<EditorNodeProps, "node" | "ports" | "text" | "wired" | "colourOf">;
 
 /** The steps of a plan in lanes, to be moved, wired and removed. */
 export const EditorCanvas = memo(function EditorCanvas(props: EditorCanvasProps) {
@@ -142,12 +143,9 @@ function Card({ id, cards, ...own }: CardProps) {
   const isSelected = useStore(cards, ({ selection }) => selection.has(id));
   const isTabStop = useStore(cards, ({ tabStop }) => tabStop === id);
   if (!view) return null;
-  const { node, ports, text, wired, colourOf, change, problem } = view;
-  return (
-    <EditorNode
-      {...{ node, ports, text, wired, colourOf, change, problem, isSelected, isTabStop, ...own }}
-    />
-  );
+  const { node, ports, text, wired, colourOf, change, problem, fixed } = view;
+  const shown = { node, ports, text, wired, colourOf, change, problem, fixed };
+  return <EditorNode {...shown} {...{ isSelected, isTabStop, ...own }} />;
 }
 
 /** No run has touched an edge of a plan. */
@@ -231,7 +229,8 @@ function isSameView(a: NodeView, b: NodeView): boolean {
     a.handles === b.handles &&
     a.colourOf === b.colourOf &&
     a.change === b.change &&
-    a.problem === b.problem
+    a.problem === b.problem &&
+    a.fixed === b.fixed
   );
 }
 

@@ -22,6 +22,8 @@ export type EditorNodeProps = {
   change: "added" | "changed" | null;
   /** The worst of what the check found. */
   problem: "error" | "warning" | null;
+  /** Why it stays as it is, in a plan that is run. */
+  fixed: string | null;
   /** Drawn as a box without ports, for a view from far away. */
   isBox: boolean;
   isSelected: boolean;
@@ -59,6 +61,11 @@ function Content(props: EditorNodeProps) {
       <div className={styles.top}>
         <TypeIcon type={node.type} />
         <Name {...props} />
+        {props.fixed !== null && (
+          <span className={styles.fixed} title={`Fixed: ${props.fixed}`}>
+            <Icon name="lock" small />
+          </span>
+        )}
         {props.problem && (
           <span
             className={styles.problem}
@@ -98,7 +105,7 @@ function Content(props: EditorNodeProps) {
   );
 }
 
-function Name({ node, isBox, isSelected, isTabStop, onSelect, onOpen }: EditorNodeProps) {
+function Name({ node, fixed, isBox, isSelected, isTabStop, onSelect, onOpen }: EditorNodeProps) {
   const name = node.name || node.id;
   return (
     <button
@@ -107,7 +114,7 @@ function Name({ node, isBox, isSelected, isTabStop, onSelect, onOpen }: EditorNo
       title={name}
       tabIndex={isTabStop ? 0 : -1}
       aria-pressed={isSelected}
-      aria-label={isBox ? name : undefined}
+      aria-label={fixed !== null ? `${name}, fixed: ${fixed}` : isBox ? name : undefined}
       data-step={node.id}
       onClick={({ detail }) => (detail === 0 ? onOpen : onSelect)(node.id)}
     >

@@ -11,6 +11,7 @@ import { TaskField } from "@/inspector/TaskField";
 import { writeJson } from "@/json";
 import { TextField } from "@/ui/Field";
 import { IconButton } from "@/ui/IconButton";
+import { Icon } from "@/ui/icons";
 import { Note } from "@/ui/Note";
 import { SchemaForm } from "@/ui/SchemaForm";
 import { type JsonSchema, type SchemaField, schemaDetails } from "@/ui/schema";
@@ -18,6 +19,7 @@ import { TabPanel, Tabs } from "@/ui/Tabs";
 import { Tag } from "@/ui/Tag";
 import { catalogueControls, usualFields } from "./catalogueFields";
 import { Dependencies } from "./Dependencies";
+import type { FixedStep } from "./fixedSteps";
 import { PLACEHOLDER, updateNode } from "./graphEdits";
 import { ImportedNotes } from "./ImportedNotes";
 import { JsonField } from "./JsonField";
@@ -34,6 +36,8 @@ export type NodePanelProps = {
   node: NodeDocument;
   /** What became of the file of another program that the graph was imported from. */
   imported?: ImportReport | undefined;
+  /** Why it stays as it is, if so. */
+  fixed: FixedStep | undefined;
   /** The node at the last revision, to mark what was changed since. */
   before: NodeDocument | undefined;
   type: NodeTypeResponse | undefined;
@@ -58,7 +62,7 @@ type PanelTab = "settings" | "dependencies" | "policy" | "last" | "json";
 
 /** The form of one step. */
 export function NodePanel(props: NodePanelProps) {
-  const { graph, node } = props;
+  const { graph, node, fixed } = props;
   const [tab, setTab] = useState<PanelTab>("settings");
   const count = graph.edges.filter((edge) => edge.target === node.id).length;
   const change = (fields: Partial<NodeDocument>, kind: string) =>
@@ -86,10 +90,21 @@ export function NodePanel(props: NodePanelProps) {
             small
             onClick={props.onDuplicate}
           />
-          <IconButton icon="trash" label="Remove" keys="Del" small onClick={props.onRemove} />
+          {fixed?.canRemove !== false && (
+            <IconButton icon="trash" label="Remove" keys="Del" small onClick={props.onRemove} />
+          )}
           <IconButton icon="close" label="Close" keys="Esc" small onClick={props.onClose} />
         </div>
         <p>{props.type ? `${node.type}: ${props.type.summary}` : node.type}</p>
+        {fixed && (
+          <p className={styles.fixed}>
+            <Icon name="lock" small />
+            Fixed: {fixed.why}.{" "}
+            {fixed.canRemove
+              ? "It can be taken out, but not changed."
+              : "What has begun stays; fork the run to change it."}
+          </p>
+        )}
       </header>
       <Tabs
         label="Parts of the step"
@@ -105,16 +120,20 @@ export function NodePanel(props: NodePanelProps) {
         ]}
       >
         <TabPanel value="settings" className={styles.body}>
-          <Settings {...props} onFields={change} />
+          <Fields isFixed={fixed !== undefined}>
+            <Settings {...props} onFields={change} />
+          </Fields>
         </TabPanel>
         <TabPanel value="dependencies" className={styles.body}>
           <Dependencies {...props} />
         </TabPanel>
         <TabPanel value="policy" className={styles.body}>
-          <PolicyForm
-            policy={node.policy ?? {}}
-            onChange={(policy) => change({ policy }, "policy")}
-          />
+          <Fields isFixed={fixed !== undefined}>
+            <PolicyForm
+              policy={node.policy ?? {}}
+              onChange={(policy) => change({ policy }, "policy")}
+            />
+          </Fields>
         </TabPanel>
         {props.lastRun && (
           <TabPanel value="last" className={styles.body}>
@@ -122,15 +141,26 @@ export function NodePanel(props: NodePanelProps) {
           </TabPanel>
         )}
         <TabPanel value="json" className={styles.body}>
-          <JsonField
-            key={node.id}
-            label="The step as JSON"
-            value={node}
-            onChange={(value) => replaceNode(props, value)}
-          />
+          <Fields isFixed={fixed !== undefined}>
+            <JsonField
+              key={node.id}
+              label="The step as JSON"
+              value={node}
+              onChange={(value) => replaceNode(props, value)}
+            />
+          </Fields>
         </TabPanel>
       </Tabs>
     </aside>
+  );
+}
+
+/** Fields that can be read, but not changed, where a step is fixed. */
+function Fields({ isFixed, children }: { isFixed: boolean; children: ReactNode }) {
+  return (
+    <fieldset className={styles.fields} disabled={isFixed}>
+      {children}
+    </fieldset>
   );
 }
 

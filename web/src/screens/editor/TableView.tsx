@@ -2,14 +2,17 @@ import { Fragment, useMemo } from "react";
 import type { DiagnosticResponse, GraphDocument, NodeDocument } from "@/api/types";
 import { groupBy } from "@/canvas/grouping";
 import { IconButton } from "@/ui/IconButton";
+import { Icon } from "@/ui/icons";
 import { Status } from "@/ui/Status";
 import { Row, RowGap, Table } from "@/ui/Table";
 import { useVirtualRows } from "@/ui/useVirtualRows";
+import type { FixedStep, FixedSteps } from "./fixedSteps";
 import styles from "./TableView.module.css";
 
 type TableViewProps = {
   graph: GraphDocument;
   diagnostics: readonly DiagnosticResponse[];
+  fixed: FixedSteps;
   selection: ReadonlySet<string>;
   onOpen: (id: string) => void;
   onRemove: (id: string) => void;
@@ -27,7 +30,8 @@ const COLUMNS = [
 const ROW_HEIGHT = 44;
 
 /** Every step as a row: the whole editor without a mouse, together with the step's panel. */
-export function TableView({ graph, diagnostics, selection, onOpen, onRemove }: TableViewProps) {
+export function TableView(props: TableViewProps) {
+  const { graph, diagnostics, fixed, selection, onOpen, onRemove } = props;
   const { nodes } = graph;
   const { list, rows, rest } = useVirtualRows<HTMLTableSectionElement>(nodes.length, ROW_HEIGHT);
   const before = useMemo(() => namesBefore(graph), [graph]);
@@ -45,6 +49,7 @@ export function TableView({ graph, diagnostics, selection, onOpen, onRemove }: T
                 <Cells
                   {...{ node, isSelected, onOpen, onRemove }}
                   after={before.get(node.id)?.join(", ") ?? ""}
+                  fixed={fixed.get(node.id)}
                   found={diagnostics.filter((each) => each.node === node.id)}
                 />
               </Row>
@@ -72,9 +77,10 @@ type CellsProps = Pick<TableViewProps, "onOpen" | "onRemove"> & {
   isSelected: boolean;
   after: string;
   found: readonly DiagnosticResponse[];
+  fixed: FixedStep | undefined;
 };
 
-function Cells({ node, isSelected, after, found, onOpen, onRemove }: CellsProps) {
+function Cells({ node, isSelected, after, found, fixed, onOpen, onRemove }: CellsProps) {
   const errors = found.filter((each) => each.severity === "error").length;
   return (
     <>
@@ -101,14 +107,22 @@ function Cells({ node, isSelected, after, found, onOpen, onRemove }: CellsProps)
           <Status status="failed">{errors === 1 ? "1 error" : `${errors} errors`}</Status>
         )}
         {errors === 0 && found.length > 0 && <Status status="waiting">Warning</Status>}
+        {fixed && (
+          <span className={styles.fixed} title={fixed.why}>
+            <Icon name="lock" small />
+            Fixed
+          </span>
+        )}
       </td>
       <td>
-        <IconButton
-          icon="trash"
-          label={`Remove ${node.name || node.id}`}
-          small
-          onClick={() => onRemove(node.id)}
-        />
+        {fixed?.canRemove !== false && (
+          <IconButton
+            icon="trash"
+            label={`Remove ${node.name || node.id}`}
+            small
+            onClick={() => onRemove(node.id)}
+          />
+        )}
       </td>
     </>
   );

@@ -130,7 +130,7 @@ function isConflict(error: unknown): boolean {
  *
  * @param save Is called then, and when the page is hidden: it may succeed in time.
  * @returns A function that ends it. */
-function guardUnsaved(store: EditorStore, save?: () => void): () => void {
+export function guardUnsaved(store: EditorStore, save?: () => void): () => void {
   const leave = (event: Event) => {
     if (store.unsaved().length === 0) return;
     save?.();

@@ -2,7 +2,9 @@ import { useEffect, useRef } from "react";
 import type { GraphDocument, NodeTypeResponse } from "@/api/types";
 import { readJson, writeJson } from "@/json";
 import { isTyping, useShortcuts } from "@/ui/shortcuts";
+import { showToast } from "@/ui/toasts";
 import type { EditorStore } from "./editorStore";
+import type { FixedSteps } from "./fixedSteps";
 import { FIRST_GRAPH, partOf, paste, removeEdges, removeNodes } from "./graphEdits";
 import { type WireStart, withNewStep } from "./newStep";
 import type { PortLookup } from "./ports";
@@ -15,7 +17,12 @@ const CLIPBOARD_KIND = "planwave-graph";
 export type EnterCommand = { does: string; run: () => void };
 
 /** What the editor does by its buttons and keys. */
-export function useEditorCommands(store: EditorStore, onEnter: EnterCommand, portsOf: PortLookup) {
+export function useEditorCommands(
+  store: EditorStore,
+  onEnter: EnterCommand,
+  portsOf: PortLookup,
+  fixed: FixedSteps,
+) {
   const graph = () => store.getState().content.graph;
   const selection = () => store.getState().selection;
 
@@ -29,6 +36,12 @@ export function useEditorCommands(store: EditorStore, onEnter: EnterCommand, por
   };
   const remove = (ids: Iterable<string>) => {
     const chosen = new Set(ids);
+    const kept = [...chosen].find((id) => fixed.get(id)?.canRemove === false);
+    if (kept !== undefined) {
+      const name = graph().nodes.find(({ id }) => id === kept)?.name || kept;
+      showToast({ kind: "error", text: `“${name}” stays: ${fixed.get(kept)?.why}.` });
+      return;
+    }
     store.changeGraph(removeEdges(removeNodes(graph(), chosen), chosen));
     store.select([]);
   };

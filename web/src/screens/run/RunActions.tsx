@@ -2,6 +2,8 @@ import { type NavigateFunction, useNavigate } from "react-router";
 import { retryLabel } from "@/api/executionSummary";
 import { useCancel, useFork, usePause, useResume, useRetry } from "@/api/mutations";
 import { showError } from "@/api/showError";
+import { PLAN_APPROVAL } from "@/screens/approvals/requestWords";
+import { fieldOf } from "@/stream/json";
 import type { RunState } from "@/stream/runState";
 import { Button, ButtonLink } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
@@ -10,6 +12,7 @@ import type { IconName } from "@/ui/icons";
 import { Menu, type MenuItem } from "@/ui/Menu";
 import { useBreakpoint } from "@/ui/useMedia";
 import { editPath } from "./Lineage";
+import { planRequestOf } from "./PlanApproval";
 
 type RunActionsProps = {
   run: RunState;
@@ -34,6 +37,9 @@ function LiveActions(props: RunActionsProps) {
   const resume = useResume(run.executionId);
   const cancel = useCancel(run.executionId);
   const isPaused = run.status === "paused";
+  const isNarrow = useBreakpoint("narrow");
+  const navigate = useNavigate();
+  const change = isInterrupted ? undefined : changeAction(run);
   const isRequested = isInterrupted || (isPaused && run.pause !== "waiting");
   return (
     <>
@@ -53,12 +59,24 @@ function LiveActions(props: RunActionsProps) {
           Fork
         </Button>
       )}
+      {change && !isNarrow && <OtherAction {...change} />}
       <Button icon="stop" kind="danger" onClick={() => cancel.mutate({}, { onError: showError })}>
         Cancel
       </Button>
-      <MoreMenu items={moreItems(props)} />
+      <MoreMenu
+        items={[...(change && isNarrow ? [asMenuItem(change, navigate)] : []), ...moreItems(props)]}
+      />
     </>
   );
+}
+
+/** The change of the plan, where the service allows one: not of an unapproved or a restricted run. */
+function changeAction(run: RunState): OtherActionProps | undefined {
+  const { run_to = [], run_from = [] } = run.options ?? {};
+  const isRestricted = run_to.length + run_from.length > 0;
+  const isAsked = fieldOf(planRequestOf(run)?.request, "kind") === PLAN_APPROVAL;
+  if (run.startedAt === null || isRestricted || isAsked) return undefined;
+  return { label: "Change this run …", icon: "edit", to: `/runs/${run.executionId}/change` };
 }
 
 function EndedActions(props: RunActionsProps) {

@@ -24,6 +24,7 @@ import { Icon } from "@/ui/icons";
 import { Status } from "@/ui/Status";
 import { Tag, Tags } from "@/ui/Tag";
 import { Lineage, RunSource } from "./Lineage";
+import { PlanChanges } from "./PlanChanges";
 import styles from "./RunHeader.module.css";
 import {
   countStatuses,
@@ -108,6 +109,7 @@ function Facts({ run, now }: { run: RunState; now: number }) {
       {run.recoveries > 0 && <span>{recoveryWords(run.recoveries)}</span>}
       {saved >= 1 && <span>side by side saved {formatDuration(saved)}</span>}
       <RunSource run={run} />
+      <PlanChanges run={run} />
       <TraceLink executionId={run.executionId} />
       {started && <span className={styles.started}>started {startWords(new Date(started))}</span>}
     </>

@@ -71,7 +71,8 @@ async def test_a_waiting_run_is_changed_and_ends_with_both_results(pages: Pages)
     await resize(page, (1440, 900))
     await changes.get_by_role("button", name="Close").click()
     await page.get_by_role("button", name="Ask, waiting").first.click()
-    await page.get_by_role("button", name="Approve").click()
+    waiting = page.get_by_role("region", name="Waiting for you")
+    await waiting.get_by_role("button", name="Approve").click()
     assert (await stored_events(page, execution_id))[-1] == "execution.completed"
     answer = await page.request.get(f"/api/executions/{execution_id}/result")
     results = (await answer.json())["node_results"]

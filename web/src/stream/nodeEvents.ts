@@ -77,16 +77,18 @@ function readyAt(state: RunState, node: NodeState): string | null {
   const graph = graphAt(state, node.prefix);
   const edges = graph ? (indexOfGraph(graph).incoming.get(node.id) ?? []) : [];
   const nested = state.runs.get(node.prefix);
-  let ready = nested ? nested.startedAt : state.startedAt;
+  let ready = nested ? nested.startedAt : openSince(state, node);
   for (const edge of edges) {
     if (!isFlow(edge) || (node.via !== null && edge.id !== node.via)) continue;
     const ended = state.nodes.get(node.prefix + edge.source)?.endedAt ?? null;
     if (ended !== null && (ready === null || ended > ready)) ready = ended;
   }
-  // A step that had not begun at a change of the plan is as new since then.
-  const changedAt = state.floors.has(node.path) ? state.changes.at(-1)?.at : undefined;
-  if (changedAt !== undefined && (ready === null || changedAt > ready)) return changedAt;
   return ready;
+}
+
+/** Return since when a node of the execution's own graph could run: one that had not begun at a change is as new. */
+function openSince({ startedAt, floors, changes }: RunState, { path }: NodeState): string | null {
+  return (floors.has(path) ? changes.at(-1)?.at : undefined) ?? startedAt;
 }
 
 export function nodeCompleted(draft: Draft, event: NodeCompletedEvent): void {

@@ -26,6 +26,7 @@ from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.ids import new_id
 from planwave.planner.planner import check_goal
 from planwave.planner.progress import PlanProgress
+from planwave.planner.revised_plan import RevisedPlan, Revision, RevisionReading
 from planwave.prompts.render import PlanExample
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
@@ -125,6 +126,20 @@ class PlannerByGoal:
         for node in plan.graph.nodes:
             tell(PlanProgress("node", {"id": node.id, "name": node.name}))
         return replace(plan, user_prompt=prompt)
+
+    async def revise(
+        self,
+        plan: RevisedPlan,
+        words: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: Callable[[PlanProgress], None] | None = None,
+    ) -> Revision:
+        """Find nothing that words could change."""
+        check_goal(words, Limits())
+        reading = RevisionReading("{}", answer="There is nothing to change.")
+        return Revision(reading, provider or "openai", model or "gpt-5.1", [])
 
 
 @dataclass

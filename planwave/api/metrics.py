@@ -121,6 +121,7 @@ class PrometheusObserver(Observer):
         self._node_types: dict[str, _NodeTypeMetrics] = {}
         self._recorders: dict[str, Callable[[Event], None]] = {
             **dict.fromkeys(TERMINAL, self._execution_ended),
+            "plan.revised": self._plan_revised,
             "node.completed": self._node_ran,
             "node.failed": self._node_ran,
             "node.skipped": self._node_settled,
@@ -492,6 +493,11 @@ class PrometheusObserver(Observer):
     def _node_settled(self, event: Event) -> None:
         if event.execution_id in self._running:  # else the execution ended before it ran
             self._node_type_of(event).settled[event.type].inc()
+
+    def _plan_revised(self, event: Event) -> None:
+        running = self._running.get(event.execution_id)
+        for node in event.data["graph_change"]["nodes"] if running is not None else ():
+            running.node_types[node["id"]] = self._node_type(node["type"])
 
     def _node_retried(self, event: Event) -> None:
         self._node_type_of(event).retries.inc()

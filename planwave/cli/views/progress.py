@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from planwave.cli.formatting import (
     DID_NOT_RUN,
@@ -40,6 +40,7 @@ from planwave.events.types import (
     typed_event,
 )
 from planwave.events.usage import UsageTotal
+from planwave.graph.editing.revision import changed_graph
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.shape import measure
@@ -56,6 +57,10 @@ NODE_END_STATUSES = frozenset(
 _TAIL_CHARS = 600
 _SOON_S = 3_600.0
 """A command keeps showing a run that waits for a timer of at most this length."""
+
+
+_NEVER_BEGUN: Final = frozenset({"pending", "skipped", "blocked", "cancelled"})
+"""The statuses of nodes that may not have begun."""
 
 
 @dataclass(slots=True)
@@ -127,21 +132,9 @@ class RunProgress:
         began: float | None = None,
         is_fork: bool = False,
     ) -> None:
-        self.is_fork, self._graph = is_fork, graph
-        needs: dict[str, list[str]] = {}
-        for edge in graph.edges:
-            source = graph.by_id.get(edge.source)
-            if source is not None and edge.channel == FLOW:
-                needs.setdefault(edge.target, []).append(source.name or source.id)
-        self.nodes = {
-            node.id: NodeLine(node.id, node.name or node.id, tuple(needs.get(node.id, ())))
-            for node in graph.nodes
-        }
-        self.waves = [
-            WaveLines(number, [self.nodes[i] for i in ids if i in self.nodes])
-            for number, ids in enumerate(waves, start=1)
-        ]
-        self.planned_steps = len(self.counted_nodes)
+        self.is_fork = is_fork
+        self.nodes: dict[str, NodeLine] = {}
+        self._set_graph(graph, waves)
         self.status = "starting"
         self.reason = ""
         self.pause: PauseKind | None = None
@@ -155,6 +148,30 @@ class RunProgress:
         self._spending = Spending()
         self._clock = clock
         self._began, self._at = began, began or 0.0
+
+    def _set_graph(self, graph: Graph, waves: Sequence[Sequence[str]]) -> None:
+        """Show a graph; the nodes that have begun stay as they are."""
+        self._graph = graph
+        begun = {
+            own_id: node
+            for own_id, node in self.nodes.items()
+            if node.started is not None or node.status not in _NEVER_BEGUN
+        }
+        needs: dict[str, list[str]] = {}
+        for edge in graph.edges:
+            source = graph.by_id.get(edge.source)
+            if source is not None and edge.channel == FLOW:
+                needs.setdefault(edge.target, []).append(source.name or source.id)
+        self.nodes = {
+            node.id: begun.get(node.id)
+            or NodeLine(node.id, node.name or node.id, tuple(needs.get(node.id, ())))
+            for node in graph.nodes
+        }
+        self.waves = [
+            WaveLines(number, [self.nodes[i] for i in ids if i in self.nodes])
+            for number, ids in enumerate(waves, start=1)
+        ]
+        self.planned_steps = len(self.counted_nodes)
 
     @property
     def usage(self) -> UsageTotal:
@@ -230,10 +247,8 @@ class RunProgress:
         self._began = self._at if self._began is None else self._began
         self._spending.observe(typed)
         self.call_line = self.calls.read(event)
-        if event.type.startswith("execution."):
-            self._execution(event)
         if event.path is None:
-            return
+            return self._own_event(event)
         if event.type != "node.delta":
             self._track_activity(event, event.path)
         if (node := self.nodes.get(event.path)) is not None:
@@ -305,6 +320,15 @@ class RunProgress:
             number = depth[topology.index[node_id]] + 1
             waves.setdefault(number, WaveLines(number)).nodes.append(self.nodes[node_id])
         self.waves = [waves[number] for number in sorted(waves)]
+
+    def _own_event(self, event: Event) -> None:
+        """Apply an event of the execution itself."""
+        if event.type == "plan.revised":
+            document = changed_graph(self._graph.document, event.data["graph_change"])
+            graph, _ = read_graph(document)
+            self._set_graph(graph, measure(graph).waves)
+        elif event.type.startswith("execution."):
+            self._execution(event)
 
     def _execution(self, event: Event) -> None:
         kind = event.type.removeprefix("execution.")

@@ -99,6 +99,19 @@ async def test_executions_and_nodes_are_counted_by_type_and_status() -> None:
     assert found.value("planwave_execution_queue_seconds_count") == 1
 
 
+async def test_steps_of_a_changed_plan_are_counted_by_their_types() -> None:
+    graph = make_graph(Node("ask", "approval", "ask", data={"prompt": "Go on?"}))
+    service = Service(dependencies(graph))
+    async with asgi_client(application(service)) as client:
+        execution_id = (await execute_goal(service)).execution_id
+        await service.executions.wait(execution_id)
+        wider = make_graph(*graph.nodes, text_node("more")).to_document()
+        await service.changes.revise(execution_id, wider)
+        await service.executions.wait(execution_id)
+        found = await scrape_metrics(client)
+    assert found.value("planwave_nodes_total", type="text", status="completed") == 1
+
+
 async def test_link_cache_hits_and_misses_are_counted() -> None:
     service = Service(
         dependencies(two_consumers_of_one_source(), types=[LinkedSource(), LinkConsumer()])

@@ -73,6 +73,26 @@ def test_linked_and_unreached_nodes_have_status_from_the_start() -> None:
     assert (seen.status, [wave.number for wave in seen.waves]) == ("executing", [1])
 
 
+def test_a_changed_plan_shows_its_new_steps_beside_those_that_have_begun() -> None:
+    change = {
+        "nodes": [{"id": "costs", "type": "text", "name": "Costs"}],
+        "edges": [],
+        "dropped_nodes": ["c"],
+        "dropped_edges": [],
+    }
+    seen = progress(
+        event("node.started", "a", 1),
+        event("node.completed", "a", 1, outputs={}, duration_s=1.0),
+        event("node.skipped", "b"),
+        event("plan.revised", graph_change=change, waves=2),
+        event("node.started", "costs", 1),
+    )
+    assert {node.id: node.status for node in seen.nodes.values()} == {
+        "a": "completed", "b": "pending", "costs": "running",
+    }  # fmt: skip
+    assert seen.planned_steps == 3
+
+
 def test_recorded_usage_is_counted_once() -> None:
     received = event("usage", "a", 1, input_tokens=10, output_tokens=5, cost_usd=0.5)
     seen = progress(

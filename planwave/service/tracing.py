@@ -47,12 +47,15 @@ from planwave.errors import PlanwaveError
 from planwave.events import Event, ExecutionState
 from planwave.events.graphs import GraphLookup, NestedGraphs, NodeLocation
 from planwave.events.paths import nested_prefix
+from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.request_text import field_of
 from planwave.events.types import TOOL_CALL_ENDS, TOOL_CALL_STARTS, typed_event
+from planwave.graph.editing.revision import changed_graph
 from planwave.graph.outputs import outputs_from_json
 from planwave.graph.result import LastNodes
 from planwave.providers.protocols import CallReport, CallScope, ModelReply, ModelRequest
 from planwave.service.tracing_content import SpanContent
+from planwave.shapes.common import GraphDocument, OutputsDocument
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
 """The version of the conventions that the names of attributes are from."""
@@ -120,7 +123,7 @@ class _TracedExecution:
     """
 
     __slots__ = (
-        "callers", "calls", "conversation", "ended_ns", "graphs", "last", "nested", "nodes", "outputs",
+        "callers", "calls", "conversation", "ended_ns", "graph", "graphs", "last", "nested", "nodes", "outputs",
         "span", "tool_texts",
     )  # fmt: skip
 
@@ -129,20 +132,23 @@ class _TracedExecution:
         self.span = span
         self.conversation = _conversation_id(state)
         self.tool_texts: dict[str, Mapping[str, str]] = {}
-        last = LastNodes((), ()) if state.graph is None else LastNodes.of_document(state.graph)
-        delivering = [
-            state.nodes[each]
-            for each in {*last.ends, *last.sinks, *last.starts}
-            if each in state.nodes
-        ]
-        self.last = last
-        self.outputs = {node.path: node.outputs for node in delivering}
+        self.outputs: dict[str, OutputsDocument | None] = {
+            path: node.outputs for path, node in state.nodes.items()
+        }
         self.nested = NestedGraphs(dict(nested.documents), dict(nested.runs))
-        self.graphs = GraphLookup(state.graph, self.nested)
+        self.set_graph(state.graph or NO_GRAPH)
         self.nodes: dict[str, Span] = {}
         self.calls: dict[str, dict[str, Span]] = {}
         self.callers: dict[str, Span] = {}
         self.ended_ns: int | None = None
+
+    def set_graph(self, graph: GraphDocument) -> None:
+        """Take the graph that it runs, from its beginning or after a change."""
+        self.graph, self.last = graph, LastNodes.of_document(graph)
+        self.graphs = GraphLookup(graph, self.nested)
+        before = self.outputs
+        ends = {*self.last.ends, *self.last.sinks, *self.last.starts}
+        self.outputs = {path: before.get(path) for path in ends}
 
     def result(self) -> str:
         """Return what it gave, as text."""
@@ -213,6 +219,7 @@ class ExecutionTracer:
             "execution.completed": self._execution_completed,
             "execution.failed": _execution_ended,
             "execution.cancelled": _execution_ended,
+            "plan.revised": _plan_revised,
             "node.started": self._node_entered,
             "node.answered": self._node_entered,
             "node.unparked": self._node_entered,
@@ -460,6 +467,10 @@ def open_tracer(processor: SpanProcessor, content: SpanContent | None) -> Execut
 def open_otlp_tracer(content: SpanContent | None) -> ExecutionTracer:
     """Return a tracer that sends spans over OTLP, as the environment variables ``OTEL_*`` say."""
     return open_tracer(BatchSpanProcessor(OTLPSpanExporter()), content)
+
+
+def _plan_revised(execution: _TracedExecution, event: Event) -> None:
+    execution.set_graph(changed_graph(execution.graph, event.data["graph_change"]))
 
 
 def _execution_paused(execution: _TracedExecution, event: Event) -> None:

@@ -28,6 +28,7 @@ from planwave.bootstrap import open_service
 from planwave.errors import InputError, NodeError, PlanInvalid
 from planwave.events import TERMINAL
 from planwave.graph.model import DataValue, Node, Policy, Retry
+from planwave.graph.operations import AddNode
 from planwave.graph.protocols import ExecutionResult
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.agents.tool import Tool
@@ -53,6 +54,8 @@ from tests.support.nodes.node_context import services_with
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.service.dependencies import dependencies, execute_goal
 from tests.support.service.spans import KeptSpans, context_of, in_order, traceparent_of
+from tests.unit.service.executions.test_changes import CHAIN, Held, running
+from tests.unit.service.executions.test_fork_graphs import edited, opened
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 STATUS = ("planwave.execution.status", "planwave.node.status", "planwave.call.outcome")
@@ -460,6 +463,21 @@ async def test_paused_execution_continues_in_its_trace() -> None:
     assert kept.tree(*STATUS[:2]) == in_order([*before, *after])
     traces = {context_of(span).trace_id for span in kept.ended}
     assert traces == {UUID(record.execution_id).int}
+
+
+async def test_a_step_that_a_change_has_brought_is_traced_as_the_others_are() -> None:
+    kept, work = KeptSpans(SpanContent(Redactor({}))), Held()
+    async with opened(CHAIN, work, tracer=kept.tracer) as service:
+        execution_id = await running(service, work)
+        more = {"id": "more", "type": "joins", "name": "More", "data": {}}
+        await service.changes.revise(execution_id, edited(CHAIN.to_document(), AddNode(more)))
+        work.gate.set()
+        await service.executions.wait(execution_id)
+    (run,) = kept.named("invoke_workflow")
+    (gave,) = content_of(run)["gen_ai.output.messages"]
+    assert gave["parts"][0]["content"] == "a+b+c\n\nmore"
+    types = {span.name: (span.attributes or {}).get("planwave.node.type") for span in kept.ended}
+    assert types["node more"] == types["node a"] == "joins"
 
 
 async def test_interrupted_execution_ends_its_spans_and_continues_in_its_trace(

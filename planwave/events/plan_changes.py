@@ -91,8 +91,9 @@ class PlanChanges:
 
 
 def has_begun(node: NodeState) -> bool:
-    """Return whether a node was started, or has a preset or a reused result."""
-    return node.started_at is not None or node.status not in _OPEN
+    """Return whether a node was started, was cancelled by itself, or has a preset or a reused result."""
+    is_cancelled = node.status == "cancelled" and node.attempt > 0
+    return is_cancelled or node.started_at is not None or node.status not in _OPEN
 
 
 def _is_spent(node: NodeState) -> bool:

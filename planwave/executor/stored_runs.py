@@ -105,7 +105,7 @@ class StoredGraphRun:
 
     def revise(self, dropped: Collection[str]) -> None:
         """Forget, as its graph was changed, what happened to nodes that are gone or never began."""
-        begun = {event.path for event in self.events if event.type in _BEGINS}
+        begun = {event.path for event in self.events if _is_begin(event)}
         begun.difference_update(dropped)
         self.events = [
             event for event in self.events if event.type == "wave.started" or event.path in begun
@@ -154,8 +154,13 @@ class StoredGraphRun:
             yield from versions.items()
 
 
-_BEGINS: Final = frozenset({"node.started", "node.completed"})
 _EMITTED: Final = frozenset({"node.event", "node.log"})
+
+
+def _is_begin(event: TypedEvent) -> bool:
+    """Return whether a node has begun, or was cancelled by itself before."""
+    is_cancelled = event.type == "node.cancelled" and event.attempt is not None
+    return is_cancelled or event.type in ("node.started", "node.completed")
 
 
 def _is_of_node(event: TypedEvent) -> bool:

@@ -41,6 +41,13 @@ class GraphValues:
         self.outputs: list[Outputs | None] = [None] * len(program.steps)
         self.join_winners: dict[int, int] = {}
 
+    def number_of(self, path: str) -> int:
+        """Return the number of a node of this run by its path.
+
+        The number of an attempt is another one where the graph was changed while its node ran.
+        """
+        return self.program.topology.index[path[len(self.prefix) :]]
+
     def task_of(self, node: int) -> str:
         """Return the task of a node, with the inputs of the flow in place of their names.
 

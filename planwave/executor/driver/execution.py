@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final, Literal, assert_never
 
-from planwave.errors import ErrorDocument
+from planwave.errors import ErrorDocument, StoreError
 from planwave.events import Event
 from planwave.events.plan_payloads import PlanRevisedData
 from planwave.events.types import PAUSE_REASONS, REQUESTED
@@ -425,11 +425,7 @@ class Execution:
         """Take messages: change the state, append the events, publish them, perform the effects."""
         self._has_settled = False
         if any(isinstance(each, RevisePlan) for each in messages):
-            stored = await self.publisher.stored()
-            messages = [
-                replace(each, stored=stored) if isinstance(each, RevisePlan) else each
-                for each in messages
-            ]
+            messages = await self._with_stored(messages)
         outcome = turn(self._run, messages, self._now())
         if _turns_log.isEnabledFor(logging.DEBUG):
             _log_turn(self.execution_id, messages, outcome)
@@ -443,6 +439,20 @@ class Execution:
             self.publisher.publish(events)
         if effects:
             self._perform_all(effects)
+
+    async def _with_stored(self, messages: list[Message]) -> list[Message]:
+        """Return the messages with what is stored, for changes of the graph; these are refused if it cannot be read."""
+        try:
+            stored = await self.publisher.stored()
+        except StoreError as error:
+            for each in messages:
+                if isinstance(each, RevisePlan):
+                    self._mailbox.resolve(each.reply, error)
+            return [each for each in messages if not isinstance(each, RevisePlan)]
+        return [
+            replace(each, stored=stored) if isinstance(each, RevisePlan) else each
+            for each in messages
+        ]
 
     def _perform_all(self, effects: list[Effect]) -> None:
         """Perform what waits until the events are durable: starts first, then the rest in order."""

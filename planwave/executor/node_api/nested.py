@@ -137,22 +137,23 @@ class NestedGraphs:
     ) -> Outputs:
         """Run a linked node inside a running node; see ``RuntimeApi.run_linked``."""
         attempt, program = self._check(key), values.program
-        if attempt.graph_run.values is not values:
+        if attempt.graph_run.prefix != values.prefix:
             raise PermanentError(
                 f"node {attempt.path!r} cannot run {program.topology.ids[target]!r}: "
                 "it is linked in another graph",
                 code="not-linked",
             )
-        require_linked(program, attempt.node, target)
+        node = values.number_of(attempt.path)
+        require_linked(program, node, target)
         handle_inputs = _checked_inputs(attempt, key, inputs)
-        arriving, named = settled_values(values, attempt.node, target, handle_inputs)
+        arriving, named = settled_values(values, node, target, handle_inputs)
         if program.join_any:
             # A node may begin before all that lead to it have settled.
             arriving, named = await host.once(f"linked {key}", _ready([arriving, named]))
-        graph = linked_graph(program, attempt.node, target, handle_inputs, arriving)
+        graph = linked_graph(program, node, target, handle_inputs, arriving)
         prepared = self._prepare(graph, program.catalogue, has_entries=False)
         _check_acyclic(attempt, prepared.program)
-        caller, ids = program.topology.ids[attempt.node], program.topology.ids
+        caller, ids = program.topology.ids[node], program.topology.ids
         preset = {**arriving, **({caller: handle_inputs} if handle_inputs else {})}
         visible = {**_json_variables(attempt, key, variables), **({NODES: named} if named else {})}
         author = values.written_by

@@ -416,8 +416,10 @@ class GraphRuntime(GraphLookups):
         Raises:
             TemplateError: An expression cannot be read or resolved.
         """
-        node = current_attempt.get().node
-        return await self._host.resolve_value(self.values, node, value, variables)
+        attempt, values = current_attempt.get(), self.values
+        is_own = attempt.graph_run.prefix == values.prefix
+        node = values.number_of(attempt.path) if is_own else attempt.node
+        return await self._host.resolve_value(values, node, value, variables)
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Return the value of the first successful ``fn`` call of this node for a key.

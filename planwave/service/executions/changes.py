@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final, cast
 from planwave.events import ExecutionState
 from planwave.events.plan_changes import NO_GRAPH
 from planwave.graph.editing.editor import PlanContent
+from planwave.graph.editing.revision import changed_graph, graph_change
 from planwave.graph.model import Json
+from planwave.graph.plan import graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.result import result_text
 from planwave.ids import new_id
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from planwave.shapes.plans import ReplanResponse
 
 
+_NOTE_CHARS: Final = 1_000
 _SHOWN_CHARS: Final = 400
 """The characters of a result that the model is shown."""
 
@@ -92,12 +95,15 @@ class ExecutionChanges:
             new, await flows_of_caller(self._dependencies.store, before.flows)
         )
         await require_stored_plan(self._dependencies, new, before.written_by, before.judged_plan_id)
-        who = current_principal().as_json()
+        before_graph = state.graph or NO_GRAPH
+        document = changed_graph(before_graph, graph_change(before_graph, new.document))
         versions = None if expected is None else sorted(expected)
-        command = Revise(cast("GraphDocument", new.document), versions, note, who)
+        command = Revise(document, versions, note[:_NOTE_CHARS], current_principal().as_json())
         command.check(state)
         await self._executions.send_command(execution_id, command)
-        return (await self._executions.live_executions.state(execution_id)).changes.records[-1]
+        records = (await self._executions.live_executions.state(execution_id)).changes.records
+        made = graph_hash(read_graph(document)[0])
+        return next(each for each in reversed(records) if each["hash"] == made)
 
     async def replan(
         self,
@@ -148,7 +154,8 @@ class ExecutionChanges:
         if proposal is None or changed is None or proposal["hash"] == proposal["base"]:
             raise nothing_changed("the execution goes on as it is", revision.reading.answer)
         document = cast("GraphDocument", changed.document)
-        return {**proposal, "execution_id": execution_id, "graph": document}
+        base = state.plan_hash or proposal["base"]  # without the policies of its request
+        return {**proposal, "base": base, "execution_id": execution_id, "graph": document}
 
 
 def _results_of(state: ExecutionState) -> dict[str, str]:

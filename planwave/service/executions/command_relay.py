@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 from planwave.errors import (
     Conflict,
     Gone,
+    GraphInvalid,
     InputError,
     NotFound,
     PlanwaveError,
+    PreconditionFailed,
     ShuttingDown,
     StoreError,
 )
+from planwave.graph.diagnostics import Diagnostic
 from planwave.principals import Principal, acting_as, current_principal
 from planwave.service.executions.command_rules import (
     Answer,
@@ -45,7 +48,9 @@ POLL_S: Final = 0.5
 _KINDS: Final[dict[str, type[Command]]] = {
     kind.__name__: kind for kind in (Cancel, CancelNode, Pause, Resume, Answer, Revise)
 }
-_REFUSALS: Final[tuple[type[PlanwaveError], ...]] = (NotFound, Conflict, Gone, InputError)
+_REFUSALS: Final[tuple[type[PlanwaveError], ...]] = (
+    NotFound, Conflict, Gone, PreconditionFailed, GraphInvalid, InputError,
+)  # fmt: skip
 """What an owner refuses with; the sender has checked all that needs more than these say."""
 
 
@@ -209,6 +214,8 @@ class CommandRelay:
             kinds = (kind.__name__ for kind in _REFUSALS if isinstance(refused, kind))
             error = {"kind": next(kinds, InputError.__name__), "message": refused.message}
             error |= {"code": refused.code, "hint": refused.hint}
+            if isinstance(refused, GraphInvalid):
+                error["findings"] = [each.as_json() for each in refused.diagnostics]
         await self._owners.settle(each.command_id, {"error": error})
         self._notices.publish("outcomes", str(each.command_id))
 
@@ -239,6 +246,14 @@ def _read_command(document: dict[str, Any]) -> Command:
         ) from error
 
 
-def _refusal(kind: str, message: str, code: str, hint: str | None = None) -> PlanwaveError:
+def _refusal(
+    kind: str,
+    message: str,
+    code: str,
+    hint: str | None = None,
+    findings: Sequence[Mapping[str, Any]] = (),
+) -> PlanwaveError:
+    if findings:
+        return GraphInvalid([Diagnostic(**each) for each in findings], message)
     refusal = next((each for each in _REFUSALS if each.__name__ == kind), InputError)
     return refusal(message, code=code, hint=hint)

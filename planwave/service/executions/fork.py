@@ -301,6 +301,7 @@ def fork_spec(
         supersedes=None,
         trace_context={},
         trace_id=None,
+        wave_floors={},
     )
     if fork.graph is not before.graph or before.plan_hash is None:
         # A changed graph is not the flow, so that access tokens do not see it.

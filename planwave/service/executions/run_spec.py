@@ -257,7 +257,7 @@ def run_spec_from_events(
         plan_id=facts.get("plan_id"),
         revision=None if is_changed else facts.get("revision"),
         plan_hash=state.plan_hash,
-        flow=facts.get("flow"),
+        flow=None if is_changed else facts.get("flow"),
         trigger=facts.get("trigger"),
         parent=cast("Mapping[str, Any] | None", facts.get("parent")),
         approval=cast("Mapping[str, Json] | None", facts.get("approval")),

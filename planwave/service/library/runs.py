@@ -23,6 +23,7 @@ from planwave.events.request_text import is_timer
 from planwave.events.types import TypedEvent, typed_event
 from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import Subscription
+from planwave.executor.driver.revisions import plan_changed
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Suspension
 from planwave.planner.cost_estimate import require_default_model
@@ -503,6 +504,8 @@ class Run:
         self, dependencies: RunDependencies, loaded: LoadedRun, resources: AsyncExitStack
     ) -> ExecutionSession:
         """Return the session of the run, with the services that it needs; it is claimed by then."""
+        if loaded.is_stored:
+            await loaded.catch_up(dependencies.store)
         spec, environment = loaded.spec, self.environment
         session = ExecutionSession(
             dependencies,
@@ -541,6 +544,9 @@ class Run:
                 self._check_commands(loaded.state())
             await session.claim()
             await loaded.catch_up(store)
+            if loaded.program is None:
+                with self._rejected_once():
+                    raise plan_changed()
         session.is_recovery = loaded.state().status == "executing"
         await session.take_up(loaded.events)
 

@@ -82,9 +82,12 @@ class LoadedRun:
         return fold(self.events)
 
     async def catch_up(self, store: RunStore) -> None:
-        """Read the events that another run may have stored meanwhile."""
-        last_seq = len(self.events)
-        self.events.extend(await store.events(self.record.execution_id, after=last_seq))
+        """Read the events that another run may have stored meanwhile, and what is run after them."""
+        execution_id, last_seq = self.record.execution_id, len(self.events)
+        self.events.extend(await store.events(execution_id, after=last_seq))
+        if any(event.type == "plan.revised" for event in self.events[last_seq:]):
+            self.spec = run_spec_from_events(execution_id, self.events, None)
+            self.program = None
 
     async def read_calls(self, store: RunStore) -> None:
         """Read what is recorded of its calls."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from planwave.graph.model import Json
     from planwave.shapes.nodes import PlanChangeResponse
 
+_NOTE_CHARS: Final = 1_000
+"""The longest note that a change may have."""
 _PROMPT: Final = "Let the execution go on so? [y/N] "
 
 
@@ -102,7 +104,9 @@ def replan(
                 console.text("The execution goes on as it was.")
             return None
         base, graph = proposal["base"], cast("Mapping[str, Json]", proposal["graph"])
-        change = await backend.revise(execution_id, graph, f"in words: {request}", base)
+        change = await backend.revise(
+            execution_id, graph, f"in words: {request}"[:_NOTE_CHARS], base
+        )
         return _told(ctx, execution_id, change)
 
     exit_with(send_command(ctx, name, tell))

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, GraphInvalid, PreconditionFailed
+from planwave.errors import Conflict, GraphInvalid, PreconditionFailed, StoreError
 from planwave.events import execution_logs
 from planwave.executor.options import RunOptions
 from planwave.graph.editing.revision import graph_change
-from planwave.graph.model import DataValue
+from planwave.graph.model import LINK, DataValue, Node, Port
 from planwave.graph.operations import AddEdge, AddNode, RemoveNode, UpdateNode
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import ExecutionResult, Suspension
 from planwave.graph.reading.documents import read_graph
 from planwave.service.service import Service
-from tests.support.graph.builders import make_graph
+from tests.support.graph.builders import make_edge, make_graph
 from tests.support.polling import until
 from tests.support.service.dependencies import execute_goal
 from tests.unit.service.executions.test_fork_graphs import edited, opened
@@ -232,3 +232,124 @@ async def test_the_plan_stays_until_a_person_keeps_the_change() -> None:
         assert plan.hash == graph_hash(CHAIN)
         kept = await service.revisions.promote(execution_id)
         assert kept.hash == change["hash"]
+
+
+class Calls:
+    """A node type that runs what is linked into it, or resolves an expression, once it is let go."""
+
+    node_type = "calls"
+    inputs = (Port("input", multiple=True), Port("tool", channel=LINK, multiple=True))
+    outputs = (Port("output"),)
+
+    def __init__(self) -> None:
+        self.gate, self.running = asyncio.Event(), set[str]()
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        self.running.add(context.node_id)
+        await self.gate.wait()
+        resolved = await context.runtime.resolve("{{ input }}", {})
+        if context.node_id == "call":
+            made = await context.runtime.run_linked("k", "helper", {"input": resolved})
+            resolved = made["output"].value
+        return ExecutionResult({"output": DataValue("text", resolved)})
+
+
+class Helps:
+    """A node type that is linked into others, and runs for them."""
+
+    node_type = "helps"
+    inputs = (Port("input", multiple=True),)
+    outputs = (Port("output"), Port("tool", channel=LINK))
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        return ExecutionResult({"output": DataValue("text", f"helped {inputs.text()}")})
+
+    async def materialize(self, data: Any, output_handle: str, context: Any) -> Any:
+        return "tool"
+
+
+async def test_a_step_in_flight_uses_what_is_linked_into_it_and_its_own_input_after_a_change() -> (
+    None
+):
+    graph = make_graph(
+        joins("a", say="AAA"), joins("later"), joins("b", say="BBB"),
+        Node("call", "calls", "Call"), Node("other", "calls", "Other"), Node("helper", "helps", "H"),
+        edges=[
+            ("a", "call"), ("b", "other"), ("call", "later"),
+            make_edge("helper", "call", channel=LINK, source_handle="tool", target_handle="tool"),
+        ],
+    )  # fmt: skip
+    calls = Calls()
+    async with opened(graph, Joins(), calls, Helps()) as service:
+        execution_id = (await execute_goal(service)).execution_id
+        await until(lambda: len(calls.running) == 2)
+        changed = edited(graph.to_document(), RemoveNode("later"), AddNode(COSTS))
+        await service.changes.revise(execution_id, changed)
+        calls.gate.set()
+        given = await result(service, execution_id)
+        assert (given["call"], given["other"]) == ("helped AAA", "BBB")
+
+
+async def test_a_fork_with_another_graph_than_the_changed_one_runs() -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work)
+        await service.changes.revise(execution_id, WIDENED)
+        work.gate.set()
+        await service.executions.wait(execution_id)
+        fork = await service.executions.fork(execution_id, graph=CHAIN.to_document())
+        assert await result(service, fork.execution_id) == {"a": "a", "b": "a+b", "c": "a+b+c"}
+
+
+async def test_the_order_of_a_change_is_that_of_what_is_stored() -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work)
+        turned = {
+            "nodes": list(reversed(WIDENED["nodes"])), "edges": list(reversed(WIDENED["edges"])),
+        }  # fmt: skip
+        change = await service.changes.revise(execution_id, turned)
+        work.gate.set()
+        given = await result(service, execution_id)
+        state = await service.executions.live_executions.state(execution_id)
+        stored, _ = read_graph(state.graph or {})
+        assert change["hash"] == state.plan_hash == graph_hash(stored)
+        fork = await service.executions.fork(execution_id, rerun=["c"])
+        assert (await result(service, fork.execution_id))["c"] == given["c"]
+
+
+async def test_a_store_that_cannot_be_read_refuses_the_change_and_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work)
+        live = service.executions.live_executions.get(execution_id)
+        assert live is not None
+        assert live.execution is not None
+
+        async def busy() -> Any:
+            raise StoreError("busy", code="store-busy")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(live.execution.publisher), "stored", lambda _: busy())
+            with pytest.raises(StoreError):
+                await service.changes.revise(execution_id, WIDENED)
+        await service.changes.revise(execution_id, WIDENED)
+        work.gate.set()
+        assert set(await result(service, execution_id)) == {"a", "b", "c", "costs"}
+        assert work.runs["a"] == work.runs["b"] == 1
+
+
+async def test_a_step_that_a_person_has_cancelled_in_the_queue_does_not_come_back() -> None:
+    graph = make_graph(joins("a"), joins("b"), joins("paid"), edges=[("a", "b"), ("a", "paid")])
+    work = Held()
+    async with opened(graph, work) as service:
+        execution_id = await running(service, work, options=RunOptions(max_parallel=1))
+        await service.executions.cancel(execution_id, node="paid")
+        await service.changes.revise(execution_id, edited(graph.to_document(), AddNode(COSTS)))
+        work.gate.set()
+        assert (await result(service, execution_id))["costs"] == "costs"
+        assert work.runs["paid"] == 0
+        state = await service.executions.live_executions.state(execution_id)
+        assert state.nodes["paid"].status == "cancelled"

@@ -57,7 +57,7 @@ FETCHES = {
 
 @asynccontextmanager
 async def waiting(
-    *replies: str,
+    *replies: str, options: Any = None
 ) -> AsyncGenerator[tuple[InProcessClient, str, WatchedModel]]:
     """An execution that waits for a person, and a model that gives these replies."""
     providers = FakeProviders()
@@ -65,7 +65,8 @@ async def waiting(
     rules = PlanRules(node_types=["text", "fetch", "approval"])
     planner = Planner(models, providers, library_registry(providers), Limits(), rules)
     async with in_process_client(dependencies(planner=planner)) as calls:
-        started = await calls.post_json("/api/execute", {"graph": GRAPH, "start": True}, 202)
+        body = {"graph": GRAPH, "start": True} | ({"options": options} if options else {})
+        started = await calls.post_json("/api/execute", body, 202)
         path = f"/api/executions/{started['execution_id']}"
 
         async def is_paused() -> bool:
@@ -129,3 +130,16 @@ async def test_an_execution_that_has_ended_is_not_planned_again() -> None:
         await calls.post_json(f"{path}/cancel", {}, 200)
         refused = await calls.expect_problem("POST", f"{path}/replan", 409, WORDS)
         assert (refused["code"], models.requests) == ("already-ended", [])
+
+
+async def test_a_proposal_for_an_execution_with_policies_of_its_request_is_taken_as_well() -> None:
+    policies = {"policies": {"sent": {"timeoutS": 30}}}
+    async with waiting(changes(ADD), options=policies) as (calls, path, _):
+        proposal = await calls.post_json(f"{path}/replan", WORDS, 200)
+        taken = await calls.request(
+            "POST",
+            f"{path}/revise",
+            json={"graph": proposal["graph"]},
+            headers={"If-Match": f'"{proposal["base"]}"'},
+        )
+        assert taken.status_code == 200, taken.text

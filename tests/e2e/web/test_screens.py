@@ -87,6 +87,7 @@ SCREENS: Final[Mapping[str, tuple[str, ...]]] = {
         "/runs/{other}?view=result",
         "/runs/{asking}?step=ask",
     ),
+    "runs/:executionId/change": ("/runs/{asking}/change",),
     "spend": ("/spend?by=flow",),
     "flows": ("/flows?named=all&q=gesellschaft",),
     "flows/:flowId": ("/flows/{flow}",),

@@ -108,9 +108,13 @@ TEXTS = {"value": SECRET_TEXT, "text": SECRET_TEXT, "message": SECRET_TEXT, "pro
 def test_no_line_at_info_has_text_of_prompts_or_results(
     caplog: pytest.LogCaptureFixture, event_type: str
 ) -> None:
+    change = {
+        "nodes": [{"id": "a", "name": SECRET_TEXT, "data": TEXTS}], "edges": [],
+        "dropped_nodes": ["b"], "dropped_edges": [],
+    }  # fmt: skip
     data = {
         "request_id": "r1", "request": TEXTS, "answer": TEXTS, "outputs": {"output": TEXTS}, "data": TEXTS,
-        **TEXTS,
+        "change": 1, "note": SECRET_TEXT, "graph_change": change, **TEXTS,
     }  # fmt: skip
     path = "a" if event_type.startswith("node") else None
     ServiceLog().published([event(event_type, path, **data)])

@@ -14,7 +14,10 @@ import pytest
 import planwave
 from planwave.errors import Conflict, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
+from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.types import SET_ASIDE, PauseKind
+from planwave.graph.plan import graph_hash
+from planwave.graph.reading.documents import read_graph
 from planwave.principals import OPERATOR
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.command_rules import (
@@ -25,6 +28,7 @@ from planwave.service.executions.command_rules import (
     Expire,
     Pause,
     Resume,
+    Revise,
     has_done,
 )
 from planwave.service.executions.session import set_aside_data
@@ -171,9 +175,26 @@ def commands_for(kind: type[Command], state: ExecutionState) -> list[Command]:
             Answer(asked, {**SEND, "note": "n" * LARGEST}, by),
             Answer("r99", SEND, by),
         ],
+        Revise: [
+            Revise(graph, expected, "more", by)
+            for graph, expected in (
+                (wider(state), None),
+                (wider(state), ["other"]),
+                (same(state), None),
+            )
+        ],
         Expire: [Expire(datetime.fromisoformat(state.last_at) + timedelta(seconds=LIMIT_S))],
     }
     return by_kind[kind]
+
+
+def same(state: ExecutionState) -> Any:
+    return read_graph(state.graph or {})[0].document
+
+
+def wider(state: ExecutionState) -> Any:
+    more = {"id": "more", "type": "text", "name": "more", "data": {"text": "x"}}
+    return {**same(state), "nodes": [*same(state)["nodes"], more]}
 
 
 class Outcome(NamedTuple):
@@ -208,7 +229,7 @@ async def through_service(stored: Stored, command: Command) -> Outcome:
                     await service.executions.resume(own)
                 case Answer(request_id, answer):
                     await service.executions.answer(own, request_id, answer)
-                case Expire():  # no person sends it
+                case Revise() | Expire():
                     await service.executions.send_command(own, command)
         except PlanwaveError as error:
             return refused(error)
@@ -273,6 +294,10 @@ DONE: dict[str, tuple[Command, tuple[str, str | None, dict[str, Any]]]] = {
     "cancel node": (CancelNode("a/b", "enough"), ("node.cancelled", "a/b", {"cause": "enough"})),
     "pause": (Pause(), ("execution.paused", None, {"kind": "requested", "reason": "by request"})),
     "resume": (Resume(), ("execution.resumed", None, {"epoch": 3})),
+    "revise": (
+        Revise(NO_GRAPH, None, "more", BY),
+        ("plan.revised", None, {"hash": graph_hash(read_graph(NO_GRAPH)[0]), "note": "more", "revised_by": BY}),
+    ),
     "answer": (
         Answer("r1", {"decision": "send"}, BY),
         ("node.answered", "a", {"request_id": "r1", "answer": {"decision": "send", "note": ""}, "answered_by": BY}),
@@ -283,6 +308,7 @@ DONE: dict[str, tuple[Command, tuple[str, str | None, dict[str, Any]]]] = {
     ),
 }  # fmt: skip
 OTHERS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
+    "another change": ("plan.revised", None, {"hash": "h", "note": "more", "revised_by": BY}),
     "another cause": ("execution.cancelled", None, {"cause": "too late"}),
     "another node": ("node.cancelled", "a", {"cause": "enough"}),
     "a wait": ("execution.paused", None, {"kind": "waiting"}),

@@ -35,6 +35,7 @@ VALUES: dict[str, Any] = {
     "flows": ["p1"],
     "trace_context": {"traceparent": "00-1-2-01"},
     "trace_id": "0af7651916cd43dd8448eb211c80319c",
+    "wave_floors": {},
 }
 
 

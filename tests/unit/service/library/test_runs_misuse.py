@@ -335,7 +335,7 @@ _RUN_ARGUMENTS = (
         ),
         (
             lambda: planwave.plan("a goal", "openai"),  # type: ignore[call-arg]
-            "planwave.plan takes only goal by position; write provider=…, model=…, on_progress=…",
+            "planwave.plan takes only goal by position; write provider=…, model=…, on_progress=…, answers=…",
         ),
         (
             lambda: unstarted().answer("r1", decison="send"),  # type: ignore[call-arg]

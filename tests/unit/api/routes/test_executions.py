@@ -453,6 +453,7 @@ async def test_a_list_tells_how_far_executions_are_where_it_is_asked_to() -> Non
                 "estimated": False,
             },
             "parent": None,
+            "inputs": "",
             "waitingForInput": False,
         }
 

@@ -130,7 +130,7 @@ class ExecutionChanges:
             InputError: ``nothing-changed``: the words ask for nothing that can be done; and those of
                 ``Planner.revise``, as all its other errors.
         """
-        dependencies = self._dependencies
+        dependencies, chosen = self._dependencies, (provider, model)
         require_words(request, dependencies.limits.goal_chars)
         state = await self._executions.live_executions.state(execution_id)
         Revise(state.graph or NO_GRAPH, None, "", current_principal().as_json()).check(state)
@@ -142,7 +142,6 @@ class ExecutionChanges:
             state.changes.progress(state.nodes, graph),
             _results_of(state),
         )
-        chosen = (provider, model)
         revision = await self._revisions.write_revision(
             state.plan_id or new_id(), revised, request, chosen
         )
@@ -154,8 +153,8 @@ class ExecutionChanges:
         if proposal is None or changed is None or proposal["hash"] == proposal["base"]:
             raise nothing_changed("the execution goes on as it is", revision.reading.answer)
         document = cast("GraphDocument", changed.document)
-        base = state.plan_hash or proposal["base"]  # without the policies of its request
-        return {**proposal, "base": base, "execution_id": execution_id, "graph": document}
+        proposal["base"] = state.plan_hash or proposal["base"]  # without policies of its request
+        return {**proposal, "execution_id": execution_id, "graph": document}
 
 
 def _results_of(state: ExecutionState) -> dict[str, str]:

@@ -288,8 +288,7 @@ def fork_spec(
         require_known_types(before.graph, catalogue)
     raise_for_run(check(fork.graph, catalogue, limits))
     program = Program(fork.graph, catalogue)
-    given, preset = _declared(program, fork)
-    new_hash = graph_hash(fork.graph)
+    (given, preset), new_hash = _declared(program, fork), graph_hash(fork.graph)
     spec = replace(
         before,
         graph=fork.graph,

@@ -496,8 +496,9 @@ class PrometheusObserver(Observer):
 
     def _plan_revised(self, event: Event) -> None:
         running = self._running.get(event.execution_id)
-        for node in event.data["graph_change"]["nodes"] if running is not None else ():
-            running.node_types[node["id"]] = self._node_type(node["type"])
+        if running is not None:
+            nodes = event.data["graph_change"]["nodes"]
+            running.node_types.update({each["id"]: self._node_type(each["type"]) for each in nodes})
 
     def _node_retried(self, event: Event) -> None:
         self._node_type_of(event).retries.inc()

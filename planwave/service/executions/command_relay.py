@@ -49,7 +49,7 @@ _KINDS: Final[dict[str, type[Command]]] = {
     kind.__name__: kind for kind in (Cancel, CancelNode, Pause, Resume, Answer, Revise)
 }
 _REFUSALS: Final[tuple[type[PlanwaveError], ...]] = (
-    NotFound, Conflict, Gone, PreconditionFailed, GraphInvalid, InputError,
+    NotFound, Conflict, Gone, PreconditionFailed, InputError,
 )  # fmt: skip
 """What an owner refuses with; the sender has checked all that needs more than these say."""
 

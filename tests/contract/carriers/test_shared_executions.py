@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import planwave
-from planwave.errors import Gone, NotFound, PlanwaveError, ShuttingDown
+from planwave.errors import Gone, GraphInvalid, NotFound, PlanwaveError, ShuttingDown
 from planwave.events import Event
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue
@@ -149,6 +149,18 @@ async def revised(executions: ExecutionService, own: str, _: str) -> None:
     await executions.send_command(own, Revise(wider, None, "", current_principal().as_json()))
 
 
+async def changed_begun(executions: ExecutionService, own: str, _: str) -> None:
+    graph: Any = (await executions.state(own)).graph
+    nodes = [{**each, "name": "Other"} for each in graph["nodes"]]
+    command = Revise({**graph, "nodes": nodes}, None, "", current_principal().as_json())
+    try:
+        await executions.send_command(own, command)
+    except GraphInvalid as error:
+        codes = {each.code for each in error.diagnostics}
+        assert codes == {"frozen-node"}, "the findings come with it, from whoever drives it"
+        raise
+
+
 COMMANDS: dict[str, Any] = {
     "start": lambda e, own, _: e.start(own),
     "cancel": lambda e, own, _: e.cancel(own, "enough"),
@@ -161,6 +173,7 @@ COMMANDS: dict[str, Any] = {
     "answer badly": lambda e, own, asked: e.answer(own, asked, {"decision": "sent"}),
     "answer none": lambda e, own, _: e.answer(own, "r99", SEND),
     "revise": revised,
+    "revise what has begun": changed_begun,
     "fork": lambda e, own, _: e.fork(own, rerun=["last"], start=False),
     "retry": lambda e, own, _: e.retry(own, start=False),
 }

@@ -34,6 +34,7 @@ def test_end_nodes_that_delivered_come_before_other_last_nodes() -> None:
     assert last.result({"a": text("x"), "b": text("y")}).values == {"b": "y"}
     assert last.result({"a": text("x"), "b": text("y"), "e": {}}).values == {"b": "y"}
     assert last.result({"a": text("x"), "b": {}}) == Result({})
+    assert set(last.deliverers) == {"b", "e", "f"}
 
 
 def test_an_error_edge_that_is_not_taken_leaves_the_node_last() -> None:

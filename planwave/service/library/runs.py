@@ -504,7 +504,7 @@ class Run:
         self, dependencies: RunDependencies, loaded: LoadedRun, resources: AsyncExitStack
     ) -> ExecutionSession:
         """Return the session of the run, with the services that it needs; it is claimed by then."""
-        if loaded.is_stored:
+        if loaded.is_stored and loaded.epoch is None:
             await loaded.catch_up(dependencies.store)
         spec, environment = loaded.spec, self.environment
         session = ExecutionSession(

@@ -569,6 +569,7 @@ async def changes_in_waves_over_a_restart(stage: Stage) -> None:
         own = await stage.begin(service, graph, options=RunOptions(scheduling="waves"))
         await seen(service, own, "node.waiting")
         await service.changes.revise(own, wider, note="two more")
+        await seen(service, own, "execution.paused", count=2)
     async with stage.service() as service:
         await service.recover()
         await answer(service, own, "q", "yes")

@@ -63,6 +63,7 @@ def test_the_id_of_a_dropped_step_is_not_used_again() -> None:
     assert codes(PLAN, parse_graph("a b c d x", "a>b", "b>c", "c>d"), progress) == [
         ("used-id", "x")
     ]
+    assert codes(PLAN, parse_graph("a b c d y", "a>b", "b>c", "c>d"), progress) == []
 
 
 def test_a_step_that_ran_cannot_become_one_that_others_only_use() -> None:

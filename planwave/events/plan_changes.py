@@ -71,7 +71,6 @@ class PlanChanges:
                 "hash": data["hash"],
                 "note": data.get("note") or "",
                 "revised_by": data.get("revised_by"),
-                "written_by": data.get("written_by"),
                 "graph_change": change,
                 "dropped": [each.as_json() for each in gone if has_begun(each)],
             }

@@ -7,7 +7,7 @@ to the graph of ``execution.created``; see ``planwave.graph.editing.revision``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -19,7 +19,7 @@ class PlanRevisedData(TypedDict):
     """A change of the graph: ``change`` counts them from 1, ``base`` and ``hash`` are of the graphs before and after it.
 
     ``floor`` is the lowest wave of nodes that have not begun; ``waves``, ``linked`` and ``not_reached`` as in
-    ``execution.started``. ``written_by``: not by a person.
+    ``execution.started``.
     """
 
     change: int
@@ -32,7 +32,6 @@ class PlanRevisedData(TypedDict):
     not_reached: NotRequired[list[str]]
     note: NotRequired[str]
     revised_by: NotRequired[PrincipalDocument]
-    written_by: NotRequired[Literal["model"]]
 
 
 def names_of(graph: Mapping[str, Any]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -84,7 +84,6 @@ class PlanChangeResponse(TypedDict):
     note: str
     """Why it was made, in the words of who asked for it."""
     revised_by: PrincipalDocument | None
-    written_by: Literal["model"] | None
     graph_change: GraphChangeDocument
     dropped: list[NodeSnapshot]
     """The steps that it dropped although they had begun, as they were by then."""

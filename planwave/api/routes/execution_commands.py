@@ -56,7 +56,6 @@ _CHANGE: Final[dict[str, Any]] = {
     "hash": "5c1d8a4d9b0f6f2f9f7f4a1c0d3e6b8a7c2e1f0d9b8a7c6d5e4f3a2b1c0d9e8f",
     "note": "also cover running costs",
     "revised_by": {"kind": "operator", "name": "operator"},
-    "written_by": None,
     "graph_change": {
         "nodes": [{"id": "costs", "type": "text", "name": "costs", "data": {"text": "Costs"}}],
         "edges": [],

@@ -73,7 +73,8 @@ def changed_graph(before: Mapping[str, Any], change: GraphChangeDocument) -> Gra
 def _changed(
     items: Sequence[Mapping[str, Any]], new: Sequence[Any], dropped: Sequence[str]
 ) -> list[Any]:
-    by_id = {each["id"]: each for each in items if each["id"] not in set(dropped)}
+    gone = set(dropped)
+    by_id = {each["id"]: each for each in items if each["id"] not in gone}
     by_id.update((each["id"], each) for each in new)
     return list(by_id.values())
 

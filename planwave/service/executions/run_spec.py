@@ -240,8 +240,9 @@ def run_spec_from_events(
         raise unreadable_error(execution_id, "its first event is missing")
     facts = created.data
     is_changed = any(event.type == PLAN_REVISED.name for event in events)
-    state = fold(events if is_changed else events[:1])
-    graph, _ = read_graph(state.graph or {}, limits=limits)
+    now = fold(events) if is_changed else None  # only where its graph is another one by now
+    document = facts.get("graph") if now is None else now.graph
+    graph, _ = read_graph(document or {}, limits=limits)
     options = cast("Mapping[str, Any]", facts.get("options") or {})
     try:
         run_options = RunOptions(**options)
@@ -256,7 +257,7 @@ def run_spec_from_events(
         title=facts.get("title") or "",
         plan_id=facts.get("plan_id"),
         revision=None if is_changed else facts.get("revision"),
-        plan_hash=state.plan_hash,
+        plan_hash=facts.get("plan_hash") if now is None else now.plan_hash,
         flow=None if is_changed else facts.get("flow"),
         trigger=facts.get("trigger"),
         parent=cast("Mapping[str, Any] | None", facts.get("parent")),
@@ -268,5 +269,5 @@ def run_spec_from_events(
         flows=facts.get("flows"),
         trace_context=facts.get("trace_context") or {},
         trace_id=facts.get("trace_id"),
-        wave_floors=state.waves.floors,
+        wave_floors={} if now is None else now.waves.floors,
     )

@@ -656,7 +656,6 @@ export type PlanChangeResponse = {
   /** Why it was made, in the words of who asked for it. */
   note: string;
   revised_by: PrincipalDocument | null;
-  written_by: "model" | null;
   graph_change: GraphChangeDocument;
   /** The steps that it dropped although they had begun, as they were by then. */
   dropped: NodeSnapshot[];
@@ -668,7 +667,7 @@ export type PlanRepair = {
   diagnostics: DiagnosticResponse[];
 };
 
-/** A change of the graph: `change` counts them from 1, `base` and `hash` are of the graphs before and after it. `floor` is the lowest wave of nodes that have not begun; `waves`, `linked` and `not_reached` as in `execution.started`. `written_by`: not by a person. */
+/** A change of the graph: `change` counts them from 1, `base` and `hash` are of the graphs before and after it. `floor` is the lowest wave of nodes that have not begun; `waves`, `linked` and `not_reached` as in `execution.started`. */
 export type PlanRevisedData = {
   change: number;
   base: string;
@@ -680,7 +679,6 @@ export type PlanRevisedData = {
   not_reached?: string[];
   note?: string;
   revised_by?: PrincipalDocument;
-  written_by?: "model";
 };
 
 export type PlanRevisedEvent = {

@@ -58,7 +58,6 @@ function changeOf(data: PlanRevisedData, at: string, dropped: readonly NodeState
     at,
     note: data.note ?? "",
     revisedBy: data.revised_by ?? null,
-    writtenBy: data.written_by ?? null,
     graphChange: data.graph_change,
     dropped,
   };
@@ -74,7 +73,6 @@ export function changeOfSnapshot(
     at: told.at,
     note: told.note,
     revisedBy: told.revised_by,
-    writtenBy: told.written_by,
     graphChange: told.graph_change,
     dropped: told.dropped.map(nodeOf),
   };

@@ -178,7 +178,6 @@ export type PlanChange = {
   /** Why it was made; may be empty. */
   readonly note: string;
   readonly revisedBy: PrincipalDocument | null;
-  readonly writtenBy: "model" | null;
   readonly graphChange: GraphChangeDocument;
   /** The steps that it dropped although they had begun, as they were by then. */
   readonly dropped: readonly NodeState[];

@@ -36,11 +36,11 @@ export function PlanChanges({ run }: { run: RunState }) {
 }
 
 function Change({ change, run }: { change: PlanChange; run: RunState }) {
-  const { number, at, note, revisedBy, writtenBy, graphChange, dropped } = change;
+  const { number, at, note, revisedBy, graphChange, dropped } = change;
   const begun = new Set(dropped.map(({ id }) => id));
   const names = namesBefore(run, change);
   const others = graphChange.dropped_nodes.filter((id) => !begun.has(id));
-  const who = writtenBy === "model" ? "the planner" : revisedBy && principalWords(revisedBy);
+  const who = revisedBy && principalWords(revisedBy);
   return (
     <>
       <h3>

@@ -7,6 +7,15 @@ from collections.abc import Iterable
 from planwave.events import TRANSIENT, Event
 
 
+class _Joined:
+    """A piece of text that grows: its place among the events, where it ends, and its parts."""
+
+    __slots__ = ("at", "end", "texts")
+
+    def __init__(self, at: int, end: int, text: str) -> None:
+        self.at, self.end, self.texts = at, end, [text]
+
+
 def coalesce_text(events: Iterable[Event]) -> list[Event]:
     """Join the streamed text of each node, attempt and kind, as long as nothing else is about it.
 
@@ -14,24 +23,28 @@ def coalesce_text(events: Iterable[Event]) -> list[Event]:
     piece that begins where the one before ends is joined: what another process drives may come again
     from its beginning, or with a gap.
     """
-    joined: list[Event] = []
-    open_at: dict[tuple[str | None, int | None, str], tuple[int, int]] = {}
-    pieces: dict[int, list[str]] = {}
+    told: list[Event] = []
+    growing: dict[tuple[str | None, int | None, str], _Joined] = {}
+    pieces: list[_Joined] = []
     for event in events:
         if event.type not in TRANSIENT:
-            if event.path is not None and open_at:
-                open_at = {key: at for key, at in open_at.items() if key[0] != event.path}
-            joined.append(event)
+            if event.path is not None and growing:
+                growing = {key: each for key, each in growing.items() if key[0] != event.path}
+            told.append(event)
             continue
         data = event.data
+        offset, text = data["offset"], data["text"]
         key = (event.path, event.attempt, data["kind"])
-        at, end = open_at.get(key, (len(joined), None))
-        if data["offset"] == end:
-            pieces.setdefault(at, [joined[at].data["text"]]).append(data["text"])
+        piece = growing.get(key)
+        if piece is not None and piece.end == offset:
+            piece.texts.append(text)
+            piece.end = offset + len(text)
         else:
-            at = len(joined)
-            joined.append(event)
-        open_at[key] = (at, data["offset"] + len(data["text"]))
-    for at, texts in pieces.items():
-        joined[at] = joined[at]._replace(data={**joined[at].data, "text": "".join(texts)})
-    return joined
+            piece = growing[key] = _Joined(len(told), offset + len(text), text)
+            pieces.append(piece)
+            told.append(event)
+    for piece in pieces:
+        if len(piece.texts) > 1:
+            data = {**told[piece.at].data, "text": "".join(piece.texts)}
+            told[piece.at] = told[piece.at]._replace(data=data)
+    return told

@@ -27,17 +27,19 @@ function asItIs<Data>(data: Data): Data {
   return data;
 }
 
-/** What a fork of an ended run would reuse, and what it would run. */
+/** What a fork of an ended run would reuse, and what it would run; a graph with errors has none. */
 export function useForkPreview(
   executionId: string,
   body: NonNullable<Operations["previewFork"]["body"]>,
+  enabled: boolean,
 ) {
   return useQuery({
     queryKey: queryKeys.forkPreview(executionId, useText(body)),
     queryFn: ({ signal }) =>
       call("previewFork", { path: { execution_id: executionId }, body, signal }),
+    enabled,
     placeholderData: (previous) => previous,
-    retry: false, // a graph with errors has none
+    retry: false,
     gcTime: 30_000,
   });
 }

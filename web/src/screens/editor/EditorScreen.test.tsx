@@ -280,6 +280,27 @@ test("only what changed is not run unasked where the run is to be approved first
   await screen.findByRole("button", { name: "Run only what changed" });
 });
 
+test("what a fork reuses is not asked of a stored graph before its check has found no error", async () => {
+  hasRun();
+  const nodes = [...FIRST_GRAPH.nodes, { ...FIRST_GRAPH.nodes[1], id: "extra", name: "Extra" }];
+  const stored = { ...PLAN, nodes, title: "Another", revision: 2, hash: "h2" };
+  api.routes["PATCH /api/plans/p1"] = stored;
+  const checks: (() => void)[] = [];
+  api.routes["POST /api/check"] = (response, body) => {
+    if (!body.includes("extra")) return json(200, CHECK)(response, body);
+    checks.push(() => json(200, { ...CHECK, diagnostics: [BROKEN] })(response, body));
+  };
+  show();
+  await screen.findByRole("button", { name: "Run only what changed" });
+  const before = asked("POST /api/executions/x1/fork/preview").length;
+  rename("Another");
+  await waitFor(() => expect(asked("PATCH ")).toHaveLength(1));
+  await waitFor(() => expect(checks.length).toBeGreaterThan(0));
+  for (const answer of checks) answer();
+  await screen.findByText("Fix 1 error to run");
+  expect(asked("POST /api/executions/x1/fork/preview")).toHaveLength(before);
+});
+
 test("a second click while the plan is saved makes no second fork", async () => {
   hasRun();
   const waiting: (() => void)[] = [];

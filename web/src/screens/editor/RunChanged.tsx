@@ -1,6 +1,6 @@
 import { useMemo, useState } from "react";
 import { useNavigate } from "react-router";
-import { useForkPreview } from "@/api/checks";
+import { useCheck, useForkPreview } from "@/api/checks";
 import { isEnded } from "@/api/executionSummary";
 import { useFork } from "@/api/mutations";
 import { useDocument, useExecutions } from "@/api/queries";
@@ -34,7 +34,12 @@ function Offer({ last, ...props }: RunChangedProps & { last: ExecutionSummary })
   const { planId, goal, saved, store, options, flush } = props;
   const { execution_id } = last;
   const asked = useMemo(() => forkOf(planId, goal, saved), [planId, goal, saved]);
-  const preview = useForkPreview(execution_id, asked).data;
+  // What blocks a run is of the check before until the one of this graph is there.
+  const check = useCheck(saved.graph, goal);
+  const isSound =
+    !check.isPlaceholderData &&
+    check.data?.diagnostics.every(({ severity }) => severity !== "error") === true;
+  const preview = useForkPreview(execution_id, asked, isSound).data;
   const isWorth = preview !== undefined && preview.reused.length > 0 && hasChanges(preview);
   const nodes = useDocument(execution_id, isWorth).data?.nodes;
   const fork = useFork(execution_id);

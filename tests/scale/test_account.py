@@ -68,3 +68,11 @@ def test_takeover_is_the_time_until_another_process_goes_on() -> None:
     assert takeover_s({ID: resumed}, taken, pid=1, failed_at=START + 1.5) == pytest.approx([1.5])
     assert takeover_s({ID: WHOLE}, taken, pid=2, failed_at=START + 1.5) == []
     assert takeover_s({ID: WHOLE}, RUNS, pid=1, failed_at=START + 6) == []
+
+
+def test_an_execution_that_waited_for_a_person_has_not_stood_still() -> None:
+    paused = [WHOLE[0], event(2, "execution.paused", 2), event(3, "execution.resumed", 4)]
+    taken = [*RUNS[:1], run("b", 4.5, pid=2)]
+    histories = {ID: [*paused, *WHOLE[3:]]}
+    assert takeover_s(histories, taken, pid=1, failed_at=START + 3) == []
+    assert takeover_s(histories, taken, pid=1, failed_at=START + 1.5) == pytest.approx([2.5])

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from planwave.events import Event
 from tests.support.scale.logging_nodes import Run
 
+_PAUSES: Final = frozenset({"execution.paused", "execution.resumed"})
 _CLOCK_S: Final = 0.05
 """How much earlier an event may be dated than it was stored."""
 
@@ -98,8 +99,8 @@ def takeover_s(
 ) -> list[float]:
     """Return how long each execution of a failed process stood still, in seconds.
 
-    An execution is one of its own if its last node before the failure ran there, and it had not ended; it goes on
-    with the first event or run of another process.
+    An execution is one of its own if its last node before the failure ran there, and it neither had ended nor
+    waited for a person, when nobody drives it; it goes on with the first event or run of another process.
     """
     of_execution: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
@@ -108,13 +109,20 @@ def takeover_s(
     for execution_id, events in histories.items():
         own = of_execution[execution_id]
         before = [run for run in own if run.at <= failed_at]
-        if not before or before[-1].pid != pid or _seconds(events[-1].at) <= failed_at:
+        has_ended = _seconds(events[-1].at) <= failed_at
+        if not before or before[-1].pid != pid or has_ended or is_paused(events, failed_at):
             continue
         resumed = resumed_after(events, failed_at)
         taken = [run.at for run in own if run.at > failed_at and run.pid != pid]
         if resumed or taken:
             found.append(min(resumed + taken) - failed_at)
     return found
+
+
+def is_paused(events: Sequence[Event], at: float) -> bool:
+    """Return whether an execution was paused at a time, in seconds since 1970."""
+    changes = [event.type for event in events if event.type in _PAUSES and _seconds(event.at) <= at]
+    return changes[-1:] == ["execution.paused"]
 
 
 def resumed_after(events: Sequence[Event], at: float) -> list[float]:

@@ -40,7 +40,8 @@ async def let_fail(
 ) -> list[Failure]:
     """Let workers fail while they drive, in turn, and repair them once others have taken over.
 
-    The next ones fail while executions of the time before still run, and the ones before still start.
+    The next ones fail while executions of the time before still run, and the ones before still start. Some other is
+    ready by then; whoever ends late, as one does that hung, is started again meanwhile.
 
     Args:
         installation: Where.
@@ -54,7 +55,9 @@ async def let_fail(
     in_turn = cycle(workers)
     for _ in range(times):
         victims = list(islice(in_turn, len(faults)))
+        others = [each for each in workers if each not in victims]
         await installation.ready(api, *victims)
+        await installation.any_ready(others)
         ids = await driven_by_all(installation, api, victims)
         lost: list[str] = []
         began = time.time()
@@ -62,7 +65,7 @@ async def let_fail(
             lost += installation.drives(victim, ids)
             failures.append(Failure(victim.pid, time.time()))
             fail(victim)
-        await installation.taken_over(lost, began)
+        await installation.taken_over(lost, began, others)
         for victim in victims:
             repair(victim)
             if victim.has_ended():

@@ -18,7 +18,7 @@ from planwave.ids import new_id
 from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.postgres.store import PostgresStore
 from tests.support.cli.command_process import PLANWAVE
-from tests.support.scale.account import Account, account_of, resumed_after, takeover_s
+from tests.support.scale.account import Account, account_of, is_paused, resumed_after, takeover_s
 from tests.support.scale.logging_nodes import Run, read_runs
 from tests.support.scale.relay import Relay
 from tests.support.scale.role_process import ProcessGroup, RoleProcess
@@ -173,13 +173,16 @@ class Installation:
                 await asyncio.sleep(0.05)
 
     async def ready(self, *some: RoleProcess) -> None:
-        """Wait until processes take work; as a supervisor does, start those again that have ended."""
+        """Wait until processes take work, each started again if it has ended."""
+        for each in some:
+            await self.any_ready([each])
+
+    async def any_ready(self, some: Sequence[RoleProcess]) -> None:
+        """Wait until one of some processes takes work; as a supervisor does, start those again that have ended."""
         async with asyncio.timeout(_ENDS_S):
-            for each in some:
-                while not each.is_ready():
-                    if each.has_ended():
-                        each.launch()
-                    await asyncio.sleep(0.05)
+            while not any(each.is_ready() for each in some):
+                _start_again(some)
+                await asyncio.sleep(0.05)
 
     async def ended(
         self, api: RoleProcess, ids: Sequence[str] | None = None
@@ -203,8 +206,13 @@ class Installation:
                 await asyncio.sleep(0.2)
         return histories
 
-    async def taken_over(self, ids: Iterable[str], failed_at: float) -> None:
-        """Wait until each execution goes on in another process, or has ended."""
+    async def taken_over(
+        self, ids: Iterable[str], failed_at: float, others: Sequence[RoleProcess]
+    ) -> None:
+        """Wait until each execution goes on in one of the other processes, or has ended.
+
+        One that waited for a person needs no process.
+        """
         waiting = {*ids}
         began = time.monotonic()
         async with self.store_type.open(self.url, read_only=True) as store:
@@ -212,9 +220,11 @@ class Installation:
                 for each in sorted(waiting):
                     events = await store.events(each)
                     status = events[-1].type.removeprefix("execution.")
-                    if status in ENDED_STATUSES or resumed_after(events, failed_at):
+                    is_at_rest = status in ENDED_STATUSES or is_paused(events, failed_at)
+                    if is_at_rest or resumed_after(events, failed_at):
                         waiting.discard(each)
                 assert time.monotonic() - began < _ENDS_S, self.report(waiting)
+                _start_again(others)
                 await asyncio.sleep(0.1)
 
     async def newest_form(self) -> int:
@@ -241,6 +251,12 @@ class Installation:
 def port_of(address: str) -> int:
     """Return the port of ``scheme://…:port/…`` or ``host:port``."""
     return int(address.rpartition(":")[2].partition("/")[0])
+
+
+def _start_again(some: Iterable[RoleProcess]) -> None:
+    for each in some:
+        if each.has_ended():
+            each.launch()
 
 
 async def _give_results(client: httpx2.AsyncClient, ids: Iterable[str]) -> None:

@@ -71,5 +71,5 @@ export function renderRoutes(routes: RouteObject[], at = "/") {
       </TooltipProvider>
     </QueryClientProvider>,
   );
-  return { ...view, router };
+  return { ...view, router, queries };
 }

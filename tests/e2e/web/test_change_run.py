@@ -1,14 +1,17 @@
-"""A run that waits is changed: what has begun is fixed, a new step runs, and the run tells what was changed."""
+"""A run that waits is changed by hand and in words, and shows each moment of its plan with what a change made of it."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from tests.support.browser.accessibility import assert_accessible_in_both_themes, resize
 from tests.support.browser.chromium import Pages
+from tests.support.browser.scripted_model import Gate, ScriptedModel
 from tests.support.browser.steps import execute_graph, stored_events
+from tests.support.llm.fake_llm_server import TextReply
 
 GRAPH: dict[str, Any] = {
     "nodes": [
@@ -21,12 +24,61 @@ GRAPH: dict[str, Any] = {
         {"source": "ask", "sourceHandle": "approve", "target": "sent", "data": {"channel": "flow"}},
     ],
 }  # fmt: skip
+COSTS: dict[str, Any] = {"id": "costs", "type": "text", "name": "Costs", "data": {"text": "3 EUR."}}
+WITH_COSTS: dict[str, Any] = {
+    "nodes": [*GRAPH["nodes"][:2], COSTS],
+    "edges": [
+        GRAPH["edges"][0],
+        {"source": "draft", "target": "costs", "data": {"channel": "flow"}},
+    ],
+}
+"""The plan without what follows the question, and with a step that runs beside it."""
+WORDS = "also cover costs"
+PROPOSED = json.dumps(
+    {
+        "answer": "Adds the costs, and sends nothing.",
+        "operations": [
+            {"op": "remove_node", "id": "sent"},
+            {"op": "add_node", "node": {"id": "costs", "name": "Costs", "type": "agent", "description": "Add the costs."}},
+            {"op": "add_edge", "edge": {"source": "draft", "target": "costs"}},
+        ],
+    }
+)  # fmt: skip
+WIDTHS = (1440, 390)
+
+
+async def assert_accessible_at_widths(page: Page, picture: str) -> None:
+    """Check the page as it is now at the widths of a desk and of a phone, in both themes."""
+    for width in WIDTHS:
+        await resize(page, (width, 900))
+        await assert_accessible_in_both_themes(page, f"{picture}-{width}")
+    await resize(page, (1440, 900))
+
+
+async def started(page: Page) -> str:
+    """Start a run and wait until it waits; return its id."""
+    execution_id = await execute_graph(page, GRAPH)
+    await expect(page.get_by_role("button", name="Ask, waiting").first).to_be_visible()
+    return execution_id
+
+
+async def revise(page: Page, execution_id: str, graph: dict[str, Any], note: str) -> None:
+    """Change a run as somebody else does."""
+    address = f"/api/executions/{execution_id}/revise"
+    made = await page.request.post(address, data={"graph": graph, "note": note})
+    assert made.ok, await made.text()
+
+
+async def end(page: Page, execution_id: str) -> None:
+    """Cancel a run, so that nothing of it is asked of anybody, and wait until the page says so."""
+    await page.request.post(f"/api/executions/{execution_id}/cancel", data={})
+    await page.goto(f"/runs/{execution_id}")
+    await expect(page.get_by_role("button", name="Run the rest")).to_be_visible()
 
 
 async def opened(page: Page) -> str:
     """Start a run that waits, and open its change; return its id."""
-    execution_id = await execute_graph(page, GRAPH)
-    await expect(page.get_by_role("button", name="Ask, waiting").first).to_be_visible()
+    execution_id = await started(page)
     await page.get_by_role("link", name="Change this run …").click()
     await page.wait_for_url(f"**/runs/{execution_id}/change")
     return execution_id
@@ -54,10 +106,7 @@ async def test_a_waiting_run_is_changed_and_ends_with_both_results(pages: Pages)
     await add_costs(page)
     await page.get_by_label("Why").fill("also cover costs")
     await page.get_by_role("complementary").get_by_role("button", name="Close").click()
-    for width in (1440, 390):
-        await resize(page, (width, 900))
-        await assert_accessible_in_both_themes(page, f"change-run-{width}")
-    await resize(page, (1440, 900))
+    await assert_accessible_at_widths(page, "change-run")
     await page.get_by_role("button", name="Change the run").click()
     await page.wait_for_url(f"**/runs/{execution_id}")
     await expect(page.get_by_role("button", name="Costs, completed").first).to_be_visible()
@@ -65,10 +114,7 @@ async def test_a_waiting_run_is_changed_and_ends_with_both_results(pages: Pages)
     changes = page.get_by_role("dialog", name="Changes of the plan")
     await expect(changes).to_contain_text("also cover costs")
     await expect(changes).to_contain_text("Costs")
-    for width in (1440, 390):
-        await resize(page, (width, 900))
-        await assert_accessible_in_both_themes(page, f"changes-of-run-{width}")
-    await resize(page, (1440, 900))
+    await assert_accessible_at_widths(page, "changes-of-run")
     await changes.get_by_role("button", name="Close").click()
     await page.get_by_role("button", name="Ask, waiting").first.click()
     waiting = page.get_by_role("region", name="Waiting for you")
@@ -89,10 +135,7 @@ async def test_a_refusal_is_said_at_its_step_and_a_change_of_another_is_put_belo
     await add_costs(page)
     wired = {"source": "draft", "target": "sent", "data": {"channel": "flow"}}
     other = {**GRAPH, "edges": [*GRAPH["edges"], wired]}
-    made = await page.request.post(
-        f"/api/executions/{execution_id}/revise", data={"graph": other, "note": "another"}
-    )
-    assert made.ok, await made.text()
+    await revise(page, execution_id, other, "another")
     await expect(page.get_by_role("alert")).to_contain_text("This run was changed meanwhile.")
     await page.get_by_role("button", name="Load it again").click()
     await expect(page.get_by_role("button", name="Change the run")).to_be_enabled()
@@ -111,3 +154,92 @@ async def test_a_refusal_is_said_at_its_step_and_a_change_of_another_is_put_belo
     await expect(changes).to_have_count(2)
     await expect(changes.first).to_contain_text("Costs")
     await expect(changes.last).to_contain_text("another")
+
+
+async def test_a_change_in_words_is_drawn_over_the_plan_and_outlives_one_that_comes_first(
+    pages: Pages, model: ScriptedModel
+) -> None:
+    pages.errors.expect("412")
+    page = await pages.open(None)
+    execution_id = await opened(page)
+    gate = Gate()
+    model.replies = {WORDS: TextReply(PROPOSED, hold_until=gate)}
+    await page.get_by_role("radio", name="In words").click()
+    words = page.get_by_label("What is to be different")
+    await words.fill(WORDS)
+    await words.press("Control+Enter")
+    await expect(page.get_by_role("main")).to_contain_text("A change is being written")
+    await expect(page.get_by_role("button", name="Ask, waiting")).to_be_visible()
+    await assert_accessible_at_widths(page, "change-written")
+    await page.get_by_role("button", name="Cancel").click()
+    model.replies = {WORDS: PROPOSED}
+    gate.set()
+    await expect(words).to_have_value(WORDS)
+    await page.get_by_role("button", name="Write the change").click()
+    proposal = page.get_by_role("complementary", name="The proposal")
+    await expect(proposal).to_contain_text("Adds the costs, and sends nothing.")
+    await expect(page.get_by_role("button", name="Costs, new")).to_be_visible()
+    await expect(page.get_by_role("button", name="Send, dropped")).to_be_visible()
+    await assert_accessible_at_widths(page, "change-proposed")
+
+    async def overtake(route: Route) -> None:
+        ask = {**GRAPH["nodes"][2], "data": {"text": "Sent again."}}
+        await revise(page, execution_id, {**GRAPH, "nodes": [*GRAPH["nodes"][:2], ask]}, "first")
+        await route.continue_()
+
+    await page.route("**/revise", overtake, times=1)
+    await page.get_by_role("button", name="Change the run").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Another change of this run came first")
+    await page.get_by_role("button", name="Read the run again, with your words").click()
+    await expect(words).to_have_value(WORDS)
+    await page.get_by_role("button", name="Write the change").click()
+    await expect(proposal).to_be_visible()
+    await page.get_by_role("button", name="Change the run").click()
+    await page.wait_for_url(f"**/runs/{execution_id}")
+    await expect(page.get_by_role("button", name="Costs, completed").first).to_be_visible()
+    await page.get_by_role("button", name="Plan changed 2 times").click()
+    changes = page.get_by_role("dialog", name="Changes of the plan").get_by_role("listitem")
+    await expect(changes.first).to_contain_text(f"in words: {WORDS}")
+    await expect(changes.last).to_contain_text("first")
+    await end(page, execution_id)
+
+
+async def test_the_plan_of_each_moment_is_shown_with_what_a_change_made_of_it(
+    pages: Pages,
+) -> None:
+    page = await pages.open(None)
+    execution_id = await started(page)
+    await expect(page.get_by_role("slider", name="Plan", exact=True)).to_have_count(0)
+    await revise(page, execution_id, WITH_COSTS, WORDS)
+    other = {**COSTS, "id": "later", "name": "Later"}
+    wired = {"source": "ask", "sourceHandle": "approve", "target": "later", "data": {"channel": "flow"}}  # fmt: skip
+    more = {"nodes": [*WITH_COSTS["nodes"], other], "edges": [*WITH_COSTS["edges"], wired]}
+    await revise(page, execution_id, more, "")
+    slider = page.get_by_role("slider", name="Plan", exact=True)
+    await expect(slider).to_have_attribute("aria-valuetext", "now")
+    marks = page.get_by_role("group", name="Changes of the plan")
+    await marks.get_by_role("button", name=f"by a local user: {WORDS}").click()
+    await expect(page.get_by_role("button", name="Costs, new, completed")).to_be_visible()
+    await expect(page.get_by_role("button", name="Send, dropped")).to_be_visible()
+    await expect(page.get_by_role("button", name="Draft, completed").first).to_be_visible()
+    await assert_accessible_at_widths(page, "run-moment")
+    await slider.press("ArrowRight")
+    await expect(page.get_by_role("button", name="Later, new, pending")).to_be_visible()
+    await slider.press("Home")
+    await expect(slider).to_have_attribute("aria-valuetext", "as made")
+    await expect(page.get_by_role("button", name="Costs, new")).to_have_count(0)
+    await slider.press("ArrowRight")
+    await press(page.get_by_role("button", name="Send, dropped"))
+    dropped = page.get_by_role("dialog", name="Changes of the plan")
+    await expect(dropped.get_by_role("listitem").last).to_contain_text("Taken out")
+    await expect(dropped.get_by_role("listitem").last).to_contain_text("Send")
+    await press(dropped.get_by_role("button", name="Close"))
+    await slider.press("End")
+    await expect(page.get_by_role("button", name="Later, pending").first).to_be_visible()
+    await end(page, execution_id)
+
+
+async def press(button: Locator) -> None:
+    """Press a button with the keyboard."""
+    await button.focus()
+    await button.press("Enter")

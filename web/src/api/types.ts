@@ -2174,6 +2174,35 @@ export type ProvidersResponse = {
   details: ProviderDetails[];
 };
 
+/** A change of the graph of an execution that a model wrote, and that nobody has taken yet. */
+export type ReplanResponse = {
+  /** What was asked for. */
+  request: string;
+  /** The sentence of the model on what it changes. */
+  answer: string;
+  /** The hash of the plan that it changes. */
+  base: string;
+  /** The hash of the plan that it makes: `accept` it by this one. */
+  hash: string;
+  title: string;
+  /** The changes, as `PATCH /api/plans/{plan_id}` takes them. */
+  operations: Record<string, unknown>[];
+  difference: ProposedDifference;
+  /** All that the plan would reach outside of itself and does not yet. */
+  additions: AdditionDocument[];
+  /** Warnings of the changed plan. */
+  diagnostics: DiagnosticResponse[];
+  provider: string;
+  model: string;
+  /** `{reply, finish_reason, diagnostics, usage}` of each call; `GET /api/spend` counts them as planning. */
+  attempts: Record<string, unknown>[];
+  created_at: string;
+  created_by: PrincipalDocument;
+  execution_id: string;
+  /** The changed graph: `POST /api/executions/{execution_id}/revise` lets the execution go on with it. */
+  graph: GraphDocument;
+};
+
 /** A new reply, which may not have started. */
 export type ReplyResponse = {
   chat_id: string;
@@ -2719,6 +2748,16 @@ export type PlanRequest = {
   answers?: Record<string, string>;
 };
 
+/** What is to be different. */
+export type ReplanRequest = {
+  /** What is to be different, in your words. */
+  request: string;
+  /** Who writes the change; else the default. */
+  provider?: string | null;
+  /** A model of that provider. */
+  model?: string | null;
+};
+
 /** Without a body, it is started at once. */
 export type RetryRequest = {
   /** Queue it; else `POST /api/execute/{execution_id}/start` does. */
@@ -3083,6 +3122,16 @@ export type Operations = {
     query: Record<string, never>;
     body: ReviseRequest;
     answer: PlanChangeResponse;
+  };
+  /** Have a model write a change of an execution that runs or waits: `POST /api/executions/{execution_id}/replan`. */
+  replanExecution: {
+    path: {
+      /** An execution's id. */
+      execution_id: string;
+    };
+    query: Record<string, never>;
+    body: ReplanRequest;
+    answer: ReplanResponse;
   };
   /** Pause an execution: `POST /api/executions/{execution_id}/pause`. */
   pauseExecution: {
@@ -3622,6 +3671,7 @@ export const ADDRESSES = {
   listExecutions: ["GET", "/api/executions"],
   cancelExecution: ["POST", "/api/executions/{execution_id}/cancel"],
   reviseExecution: ["POST", "/api/executions/{execution_id}/revise"],
+  replanExecution: ["POST", "/api/executions/{execution_id}/replan"],
   pauseExecution: ["POST", "/api/executions/{execution_id}/pause"],
   resumeExecution: ["POST", "/api/executions/{execution_id}/resume"],
   listRequests: ["GET", "/api/executions/{execution_id}/requests"],

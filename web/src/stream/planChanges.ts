@@ -36,8 +36,9 @@ export function changePlan(draft: Draft, { at, data }: PlanRevisedEvent): void {
   const left = new Map(state.nodes);
   const gone = change.dropped_nodes.flatMap((id) => left.get(id) ?? []);
   for (const { path } of gone) left.delete(path);
-  state.changes = [...state.changes, changeOf(data, at, gone.filter(hasBegun))];
-  state.graph = changedGraph(state.graph ?? { nodes: [], edges: [] }, change);
+  const before = state.graph ?? NO_GRAPH;
+  state.changes = [...state.changes, changeOf(data, at, before, gone.filter(hasBegun))];
+  state.graph = changedGraph(before, change);
   state.planHash = data.hash;
   const floors = new Map(state.floors);
   const own = state.graph.nodes.map((document) => {
@@ -52,13 +53,21 @@ export function changePlan(draft: Draft, { at, data }: PlanRevisedEvent): void {
   draft.replaceNodes([...own, ...left.values()]); // nested nodes come last, as before
 }
 
-function changeOf(data: PlanRevisedData, at: string, dropped: readonly NodeState[]): PlanChange {
+const NO_GRAPH: GraphDocument = { nodes: [], edges: [] };
+
+function changeOf(
+  data: PlanRevisedData,
+  at: string,
+  before: GraphDocument,
+  dropped: readonly NodeState[],
+): PlanChange {
   return {
     number: data.change,
     at,
     note: data.note ?? "",
     revisedBy: data.revised_by ?? null,
     graphChange: data.graph_change,
+    before,
     dropped,
   };
 }
@@ -74,6 +83,7 @@ export function changeOfSnapshot(
     note: told.note,
     revisedBy: told.revised_by,
     graphChange: told.graph_change,
+    before: null,
     dropped: told.dropped.map(nodeOf),
   };
 }

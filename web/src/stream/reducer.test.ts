@@ -31,7 +31,7 @@ function comparable(state: RunState) {
   return {
     ...plain,
     nodes: [...nodes.values()].map(known),
-    changes: plain.changes.map(({ at, dropped, ...told }) => ({
+    changes: plain.changes.map(({ at, before, dropped, ...told }) => ({
       ...told,
       dropped: dropped.map(known),
     })),
@@ -304,6 +304,21 @@ describe("the time of a node", () => {
     ]);
   });
 
+  it("waits from the change on that brought its step, or that came before it had begun", () => {
+    const run = RUNS.find((each) => each.name.startsWith("changes_while_it_waits"));
+    const events = run?.events ?? [];
+    const state = fold(events);
+    const [first, second] = state.changes.map(({ at }) => at);
+    const queued = (path: string) =>
+      state.nodes.get(path)?.spans.find(({ kind }) => kind === "queued")?.from;
+    // What it needs was done before the change.
+    expect([queued("costs"), queued("g")]).toEqual([first, first]);
+    // What it needs came after both.
+    const asked = state.nodes.get("q")?.endedAt;
+    expect(queued("b")).toBe(asked);
+    expect(asked && second && asked > second).toBe(true);
+  });
+
   it("leaves out the time in which no process ran it", () => {
     const at = (second: number) => new Date(Date.UTC(2026, 0, 1) + second * 1000).toISOString();
     const resumed = { type: "execution.resumed", data: { reason: "recovery", epoch: 2 } };
@@ -331,6 +346,39 @@ describe("the time of a node", () => {
         expect(node.spans.every((span) => span.to !== null && span.from <= span.to)).toBe(true);
       }
     }
+  });
+});
+
+describe("a change of the graph", () => {
+  const run = RUNS.find((each) => each.name.startsWith("changes_while_it_waits"));
+  const events = run?.events ?? [];
+
+  it("keeps the graph before it, from which the changed one is made", () => {
+    const { changes, graph } = fold(events);
+    const [created] = events;
+    expect(changes[0]?.before).toEqual(created?.type === "execution.created" && created.data.graph);
+    const ids = [...changes.map(({ before }) => before), graph].map((each) =>
+      each?.nodes.map(({ id }) => id),
+    );
+    expect(ids).toEqual([
+      ["a", "q", "f", "g", "b", "c", "x"],
+      ["a", "q", "g", "b", "c", "costs", "late"],
+      ["a", "q", "g", "b", "c", "costs"],
+    ]);
+  });
+
+  it("leaves what a step that it drops has cost in the total", () => {
+    const at = events.findIndex(({ type }) => type === "node.failed");
+    const data = { input_tokens: 7, output_tokens: 3, cost_usd: 0.5, provider: "p", model: "m" };
+    const usage = { ...events[at], type: "usage", data, seq: 0 };
+    const paid = [...events.slice(0, at), usage, ...events.slice(at)] as ExecutionEvent[];
+    const { usage: total, changes } = fold(
+      paid.map((event, index) => ({ ...event, seq: index + 1 })),
+    );
+    expect(changes[0]?.dropped.map(({ id, usage: own }) => [id, own.cost_usd])).toEqual([
+      ["f", 0.5],
+    ]);
+    expect([total.cost_usd, total.input_tokens]).toEqual([0.5, 7]);
   });
 });
 

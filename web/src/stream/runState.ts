@@ -179,6 +179,8 @@ export type PlanChange = {
   readonly note: string;
   readonly revisedBy: PrincipalDocument | null;
   readonly graphChange: GraphChangeDocument;
+  /** The graph before it; null until the events have caught up with a snapshot, which has only the newest graph. */
+  readonly before: GraphDocument | null;
   /** The steps that it dropped although they had begun, as they were by then. */
   readonly dropped: readonly NodeState[];
 };

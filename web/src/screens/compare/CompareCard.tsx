@@ -1,8 +1,8 @@
 import { memo } from "react";
 import { tokensOf } from "@/api/executionSummary";
 import type { DocumentNode } from "@/api/types";
-import { TypeIcon } from "@/canvas/TypeIcon";
-import { CHANGE_WORDS, ChangeMark } from "@/screens/compare/ChangeMark";
+import type { Change } from "@/canvas/ChangeMark";
+import { UnionCard } from "@/canvas/UnionCard";
 import styles from "@/screens/compare/CompareCard.module.css";
 import { type StepPair, timeWords } from "@/screens/compare/comparison";
 import { SIDES, type Side, SideMark } from "@/screens/compare/SideMark";
@@ -17,32 +17,29 @@ interface CompareCardProps {
   onSelect: (path: string) => void;
 }
 
+const CHANGE_WORDS: Record<Change, string> = {
+  same: "same",
+  changed: "changed",
+  only_a: "only in A",
+  only_b: "only in B",
+};
+
 /** A step of two runs in three lines: its name and the change, then its status in each run. */
-export const CompareCard = memo(function CompareCard(props: CompareCardProps) {
-  const { step, isSelected, isTabStop, onSelect } = props;
-  const type = step.nodes[1]?.type ?? step.nodes[0]?.type ?? "";
+export const CompareCard = memo(function CompareCard({ step, ...choice }: CompareCardProps) {
+  const { path, name, change, nodes } = step;
   return (
-    <div className={styles.card} data-change={step.change} data-selected={isSelected}>
-      <div className={styles.top}>
-        <TypeIcon type={type} />
-        <button
-          type="button"
-          className={styles.name}
-          title={step.name}
-          tabIndex={isTabStop ? 0 : -1}
-          aria-pressed={isSelected}
-          aria-label={spokenLabel(step)}
-          data-step={step.path}
-          onClick={() => onSelect(step.path)}
-        >
-          {step.name}
-        </button>
-        <ChangeMark change={step.change} />
-      </div>
+    <UnionCard
+      id={path}
+      type={nodes[1]?.type ?? nodes[0]?.type ?? ""}
+      word={CHANGE_WORDS[change]}
+      label={spokenLabel(step)}
+      {...{ name, change }}
+      {...choice}
+    >
       {SIDES.map((side, index) => (
-        <SideLine key={side} side={side} node={step.nodes[index]} />
+        <SideLine key={side} side={side} node={nodes[index]} />
       ))}
-    </div>
+    </UnionCard>
   );
 });
 

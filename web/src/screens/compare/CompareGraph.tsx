@@ -1,14 +1,12 @@
 import { useCallback, useMemo } from "react";
-import type { DocumentResponse } from "@/api/types";
-import { EdgeLegend, type LegendLine } from "@/canvas/EdgeLegend";
-import { LANE_SIZES, LaneCanvas } from "@/canvas/LaneCanvas";
-import { LaneList, type ListedLane } from "@/canvas/LaneList";
-import { CARD_HEIGHT, layoutLanes } from "@/canvas/layout";
+import type { DocumentResponse, GraphDocument } from "@/api/types";
+import type { LegendLine } from "@/canvas/EdgeLegend";
+import { unionOf } from "@/canvas/graphUnion";
+import type { ListedLane } from "@/canvas/LaneList";
+import { UnionGraph } from "@/canvas/UnionGraph";
 import { CompareCard } from "@/screens/compare/CompareCard";
 import styles from "@/screens/compare/CompareGraph.module.css";
 import { changedWords, type Pair, type StepPair } from "@/screens/compare/comparison";
-import { unionOf } from "@/screens/compare/graphUnion";
-import { useBreakpoint } from "@/ui/useMedia";
 
 interface CompareGraphProps {
   runs: Pair<DocumentResponse>;
@@ -23,31 +21,29 @@ const LEGEND: readonly LegendLine[] = [
   ["added", "only in B"],
 ];
 
-/** The graphs of two runs laid over each other, by waves; on a phone as a list. */
+const NO_GRAPH: GraphDocument = { nodes: [], edges: [] };
+
+function graphOf(run: DocumentResponse): GraphDocument {
+  return (run.graph as GraphDocument | null) ?? NO_GRAPH;
+}
+
+/** The graphs of two runs laid over each other. */
 export function CompareGraph({ runs, nodes, chosen, onChoose }: CompareGraphProps) {
-  const isPhone = useBreakpoint("phone");
-  const union = useMemo(() => unionOf(runs, nodes, CARD_HEIGHT), [runs, nodes]);
+  const union = useMemo(() => {
+    const ids = nodes.map(({ path }) => path);
+    return unionOf([graphOf(runs[0]), graphOf(runs[1])], ids);
+  }, [runs, nodes]);
   const byPath = useMemo(() => new Map(nodes.map((step) => [step.path, step])), [nodes]);
-  const tabStop = chosen ?? nodes[0]?.path;
   const renderStep = useCallback(
-    (id: string) => {
+    (id: string, isTabStop: boolean) => {
       const step = byPath.get(id);
       return (
         step && (
-          <CompareCard
-            step={step}
-            isSelected={id === chosen}
-            isTabStop={isPhone || id === tabStop}
-            onSelect={onChoose}
-          />
+          <CompareCard {...{ step, isTabStop }} isSelected={id === chosen} onSelect={onChoose} />
         )
       );
     },
-    [byPath, chosen, isPhone, tabStop, onChoose],
-  );
-  const useEdgeStatus = useCallback(
-    (id: string) => union.edgeStatuses.get(id) ?? "plan",
-    [union.edgeStatuses],
+    [byPath, chosen, onChoose],
   );
   const header = ({ ids }: ListedLane) => {
     const steps = ids.flatMap((id) => byPath.get(id) ?? []);
@@ -56,26 +52,11 @@ export function CompareGraph({ runs, nodes, chosen, onChoose }: CompareGraphProp
   };
   return (
     <section className={styles.graph} aria-label="Graph of both runs">
-      {isPhone ? (
-        <LaneList
-          lanes={layoutLanes(union.steps, union.edges, LANE_SIZES).lanes}
-          header={header}
-          renderStep={renderStep}
-        />
-      ) : (
-        <LaneCanvas
-          label="Steps of both runs by wave"
-          steps={union.steps}
-          edges={union.edges}
-          renderStep={renderStep}
-          useEdgeStatus={useEdgeStatus}
-          laneHeader={header}
-          selection={new Set(chosen === null ? [] : [chosen])}
-          onSelect={([path]) => path !== undefined && onChoose(path)}
-        >
-          <EdgeLegend lines={LEGEND} edges={union.edges} />
-        </LaneCanvas>
-      )}
+      <UnionGraph
+        label="Steps of both runs by wave"
+        legend={LEGEND}
+        {...{ union, header, renderStep, chosen, onChoose }}
+      />
     </section>
   );
 }

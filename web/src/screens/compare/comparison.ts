@@ -7,6 +7,7 @@ import type {
   NodeDifference,
   NodeStatus,
 } from "@/api/types";
+import type { Change } from "@/canvas/ChangeMark";
 import { numberOf } from "@/json";
 import { costWords, tookWords } from "@/screens/runs/runWords";
 import { wavesOf } from "@/stream/waves";
@@ -72,9 +73,6 @@ export function relationOf([a, b]: Pair<DocumentResponse>): string {
   if (a.plan_id !== null && a.plan_id === b.plan_id) return `Same plan, changed, ${goal}`;
   return `Other plans, ${goal}`;
 }
-
-/** Whether both runs have a step and it is and gave the same. */
-export type Change = NodeDifference["change"];
 
 /** One step of both runs. */
 export interface StepPair {

@@ -1,17 +1,27 @@
-import { useEffect, useMemo, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { useStore } from "zustand";
 import { ApiError } from "@/api/http";
 import { useRevise } from "@/api/mutations";
-import type { CheckResponse, DiagnosticResponse, GraphDocument, Issue } from "@/api/types";
+import { useExecution } from "@/api/queries";
+import type {
+  CheckResponse,
+  DiagnosticResponse,
+  GraphDocument,
+  Issue,
+  ReplanResponse,
+} from "@/api/types";
 import { ErrorNote } from "@/screens/ErrorNote";
+import { changeObstacle } from "@/screens/run/changeObstacle";
 import { RunProvider, useRun, useRunConnection } from "@/stream/RunProvider";
 import type { RunState } from "@/stream/runState";
 import { Button, ButtonLink } from "@/ui/Button";
 import { TextField } from "@/ui/Field";
 import { Note } from "@/ui/Note";
+import { Segmented } from "@/ui/Segmented";
 import { Skeleton } from "@/ui/Skeleton";
 import { showToast } from "@/ui/toasts";
+import { ChangeInWords } from "./ChangeInWords";
 import styles from "./ChangeRunScreen.module.css";
 import screen from "./EditorScreen.module.css";
 import { createEditorStore, type EditorStore, type SavedPlan } from "./editorStore";
@@ -52,18 +62,92 @@ function Loading() {
   );
 }
 
+type Way = "hand" | "words";
+
+const WAYS: readonly { value: Way; label: string }[] = [
+  { value: "hand", label: "By hand" },
+  { value: "words", label: "In words" },
+];
+
 function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
   const [store] = useState(() => createEditorStore(planOf(run, graph)));
-  const { content, saved } = useStore(store);
+  const isChanged = useStore(store, () => store.unsaved().length > 0);
+  const [way, setWay] = useState<Way>("hand");
+  const [words, setWords] = useState("");
   const [note, setNote] = useState("");
+  const saving = useSaving(run, store);
+  const obstacle = useObstacle(run);
+  useEffect(() => guardUnsaved(store), [store]);
+  const rebase = () => {
+    store.rebase(planOf(run, graph));
+    saving.forget();
+  };
+  const page = {
+    ...{ run, store, saving, obstacle, rebase },
+    title: (
+      <div className={header.title}>
+        <h1 title={run.title}>Change this run: {run.title || run.goal}</h1>
+      </div>
+    ),
+    back: <ButtonLink to={`/runs/${run.executionId}`}>Back to the run</ButtonLink>,
+    choice: <Segmented label="Change it" value={way} options={WAYS} onChange={setWay} />,
+  };
+  if (way === "hand") return <ChangeByHand {...page} {...{ note }} onNote={setNote} />;
+  const mine = isChanged ? "Make or undo your own changes first" : undefined;
+  return (
+    <ChangeInWords
+      {...{ run, graph, words }}
+      onWords={setWords}
+      choice={page.choice}
+      blocked={obstacle ?? mine ?? (saving.isSaving ? "Saving …" : undefined)}
+      isOld={saving.isOld}
+      onTake={(proposal) => void saving.save(proposal.base, proposal.graph, noteOf(proposal))}
+      onEdit={(proposal) => {
+        rebase();
+        store.changeGraph(proposal.graph);
+        setNote(noteOf(proposal));
+        setWay("hand");
+      }}
+      onAgain={rebase}
+      header={(action) => (
+        <header className={header.header}>
+          {page.title}
+          <div className={header.actions}>
+            {page.back}
+            {action}
+          </div>
+        </header>
+      )}
+    >
+      {run.endedAt !== null && <HasEnded run={run} />}
+      {saving.error && <ErrorNote error={saving.error} />}
+    </ChangeInWords>
+  );
+}
+
+type ChangeByHandProps = {
+  run: RunState;
+  store: EditorStore;
+  saving: ReturnType<typeof useSaving>;
+  obstacle: string | undefined;
+  /** Puts own changes on top of what the run is now. */
+  rebase: () => void;
+  title: ReactNode;
+  back: ReactNode;
+  choice: ReactNode;
+  note: string;
+  onNote: (note: string) => void;
+};
+
+function ChangeByHand(props: ChangeByHandProps) {
+  const { run, store, saving, obstacle, rebase, note, onNote } = props;
+  const { content, saved } = useStore(store);
   const fixed = useFixedSteps(run);
   const { check, errors } = useGraphCheck(store, "");
-  const saving = useSaving(run, store, note);
-  const isChanged = store.unsaved().length > 0;
-  const isOld = saving.isOld || (!saving.isSaving && (run.planHash ?? "") !== saved.hash);
-  const save = () => void saving.save();
-  const blocked = whyNot(run, isOld, isChanged, errors);
-  useEffect(() => guardUnsaved(store), [store]);
+  const hash = run.planHash ?? "";
+  const isOld = saving.isOld || (!saving.isSaving && hash !== saved.hash);
+  const blocked = obstacle ?? whyNot(isOld, store.unsaved().length > 0, errors);
+  const save = () => void saving.save(saved.hash, content.graph, note);
   return (
     <GraphEditor
       store={store}
@@ -71,14 +155,10 @@ function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
       comparison={{ nodes: saved.graph.nodes }}
       fixed={fixed}
       onEnter={{ does: "Change the run", run: () => blocked || save() }}
-      title={
-        <div className={header.title}>
-          <h1 title={run.title}>Change this run: {run.title || run.goal}</h1>
-        </div>
-      }
+      title={props.title}
       actions={
         <>
-          <ButtonLink to={`/runs/${run.executionId}`}>Back to the run</ButtonLink>
+          {props.back}
           <Button
             kind="primary"
             keys="Ctrl ↵"
@@ -91,6 +171,7 @@ function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
       }
     >
       <div className={styles.bar}>
+        {props.choice}
         <p>
           The run goes on while you change it. Steps with a lock have begun, or decided what has:
           they stay. All others can be changed, rewired and taken out, and new ones added.
@@ -100,48 +181,62 @@ function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
           hint="Kept with the change."
           maxLength={500}
           value={note}
-          onChange={(event) => setNote(event.target.value)}
+          onChange={(event) => onNote(event.target.value)}
         />
       </div>
-      <Meanwhile
-        run={run}
-        isOld={isOld}
-        onLoad={() => {
-          store.rebase(planOf(run, graph));
-          saving.forget();
-        }}
-      />
+      {/* A refusal may come before the change of others is here. */}
+      <Meanwhile run={run} isOld={isOld} onLoad={hash === saved.hash ? undefined : rebase} />
       {saving.error && <ErrorNote error={saving.error} />}
     </GraphEditor>
   );
 }
 
+/** The most that the service keeps of why a change was made. */
+const NOTE_CHARS = 1_000;
+
+function noteOf({ request }: ReplanResponse): string {
+  return `in words: ${request}`.slice(0, NOTE_CHARS);
+}
+
+/** Returns why the service would change nothing of the run, once it is known. */
+function useObstacle(run: RunState): string | undefined {
+  const execution = useExecution(run.executionId).data;
+  return changeObstacle(run, execution ?? { approval: null });
+}
+
 /** Returns why the change cannot be made now, if so. */
-function whyNot(run: RunState, isOld: boolean, isChanged: boolean, errors: string | undefined) {
-  if (run.endedAt !== null) return "The run has ended";
+function whyNot(isOld: boolean, isChanged: boolean, errors: string | undefined) {
   if (isOld) return "Load the run again first";
   if (!isChanged) return "Nothing is changed yet";
   return errors && `Fix ${errors} first`;
 }
 
+type MeanwhileProps = {
+  run: RunState;
+  isOld: boolean;
+  /** Undefined until the change of others is here. */
+  onLoad: (() => void) | undefined;
+};
+
 /** What has happened to the run since it was opened, and the way on. */
-function Meanwhile(props: { run: RunState; isOld: boolean; onLoad: () => void }) {
-  const { run, isOld, onLoad } = props;
-  if (run.endedAt !== null) {
-    return (
-      <Note kind="warning" alert>
-        The run has ended meanwhile, so it cannot be changed any more.{" "}
-        <Link to={`/runs/${run.executionId}`}>Open the run</Link>
-      </Note>
-    );
-  }
+function Meanwhile({ run, isOld, onLoad }: MeanwhileProps) {
+  if (run.endedAt !== null) return <HasEnded run={run} />;
   if (!isOld) return null;
   return (
     <Note kind="warning" alert>
       This run was changed meanwhile.{" "}
-      <Button small onClick={onLoad}>
+      <Button small onClick={onLoad} disabledReason={onLoad ? undefined : "Reading it …"}>
         Load it again, with your changes on top
       </Button>
+    </Note>
+  );
+}
+
+function HasEnded({ run }: { run: RunState }) {
+  return (
+    <Note kind="warning" alert>
+      The run has ended meanwhile, so it cannot be changed any more.{" "}
+      <Link to={`/runs/${run.executionId}`}>Open the run</Link>
     </Note>
   );
 }
@@ -171,7 +266,7 @@ function useFixedSteps(run: RunState): FixedSteps {
 type Refused = { graph: GraphDocument; found: DiagnosticResponse[] };
 
 /** Sends the changed graph; what the service refuses is said at its steps until the graph is changed again. */
-function useSaving(run: RunState, store: EditorStore, note: string) {
+function useSaving(run: RunState, store: EditorStore) {
   const revise = useRevise(run.executionId);
   const navigate = useNavigate();
   const [refused, setRefused] = useState<Refused | null>(null);
@@ -180,20 +275,20 @@ function useSaving(run: RunState, store: EditorStore, note: string) {
   const fail = (fault: unknown, graph: GraphDocument) => {
     const isApi = fault instanceof ApiError;
     if (isApi && fault.status === 412) setOld(true);
-    else if (isApi && fault.issues && fault.issues.length > 0)
+    else if (isApi && fault.issues.length > 0 && graph === store.getState().content.graph)
       setRefused({ graph, found: fault.issues.map(diagnosticOf) });
     else setError(fault instanceof Error ? fault : new Error(String(fault)));
   };
-  const save = async () => {
+  const save = async (hash: string, graph: GraphDocument, note: string) => {
     const { content, saved } = store.getState();
     setError(null);
     try {
-      await revise.mutateAsync({ hash: saved.hash, body: { graph: content.graph, note } });
-      store.accept({ ...saved, graph: content.graph }, content);
+      await revise.mutateAsync({ hash, body: { graph, note } });
+      if (graph === content.graph) store.accept({ ...saved, graph }, content);
       showToast({ text: "The run goes on with the changed plan." });
       navigate(`/runs/${run.executionId}`);
     } catch (fault) {
-      fail(fault, content.graph);
+      fail(fault, graph);
     }
   };
   return {
@@ -201,7 +296,10 @@ function useSaving(run: RunState, store: EditorStore, note: string) {
     error,
     isOld,
     isSaving: revise.isPending,
-    forget: () => setOld(false),
+    forget: () => {
+      setOld(false);
+      setError(null);
+    },
     refusedOf: (graph: GraphDocument) => (refused?.graph === graph ? refused.found : []),
   };
 }

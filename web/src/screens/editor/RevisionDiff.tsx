@@ -1,5 +1,10 @@
-import type { ElementDifference, GraphDocument, RevisionDiffResponse } from "@/api/types";
-import { writeJson } from "@/json";
+import type {
+  ElementDifference,
+  FieldDifference,
+  GraphDocument,
+  RevisionDiffResponse,
+} from "@/api/types";
+import { isObject, writeJson } from "@/json";
 import { IconButton } from "@/ui/IconButton";
 import { useShortcuts } from "@/ui/shortcuts";
 import { Tag } from "@/ui/Tag";
@@ -15,12 +20,6 @@ type RevisionDiffProps = {
 /** What differs between two revisions, field by field. */
 export function RevisionDiff({ diff, graph, onClose }: RevisionDiffProps) {
   useShortcuts("The comparison", [{ keys: "escape", does: "Close it", run: onClose }]);
-  const names = new Map(graph.nodes.map(({ id, name }) => [id, name || id]));
-  // The plan has no name of a step that was removed.
-  for (const { id, before } of diff.nodes) {
-    if (id && typeof before?.name === "string" && !names.has(id)) names.set(id, before.name);
-  }
-  const nameOf = (id: string) => names.get(id) ?? id;
   const isSame = diff.nodes.length + diff.edges.length === 0 && diff.title === null;
   return (
     <section className={styles.panel} aria-label={`Revision ${diff.a} to ${diff.b}`}>
@@ -31,6 +30,29 @@ export function RevisionDiff({ diff, graph, onClose }: RevisionDiffProps) {
         <IconButton icon="close" label="Close the comparison" keys="Esc" small onClick={onClose} />
       </header>
       {isSame && <p>They are the same.</p>}
+      <Differences diff={diff} graph={graph} />
+    </section>
+  );
+}
+
+type DifferencesProps = {
+  diff: Pick<RevisionDiffResponse, "title" | "nodes" | "edges">;
+  /** The plan, for the names of its steps. */
+  graph: GraphDocument;
+  /** Whether values are whole, and new steps have all their fields: of what a person is to take. */
+  isWhole?: boolean;
+};
+
+/** What differs between two graphs, field by field. */
+export function Differences({ diff, graph, isWhole = false }: DifferencesProps) {
+  const names = new Map(graph.nodes.map(({ id, name }) => [id, name || id]));
+  // The plan has no name of a step that was removed.
+  for (const { id, before } of diff.nodes) {
+    if (id && typeof before?.name === "string" && !names.has(id)) names.set(id, before.name);
+  }
+  const nameOf = (id: string) => names.get(id) ?? id;
+  return (
+    <div className={styles.differences}>
       {diff.title && (
         <p>
           Title: <del>{diff.title[0]}</del> <ins>{diff.title[1]}</ins>
@@ -38,13 +60,18 @@ export function RevisionDiff({ diff, graph, onClose }: RevisionDiffProps) {
       )}
       <ul>
         {diff.nodes.map((each) => (
-          <Element key={each.id} element={each} name={stepName(each, nameOf)} />
+          <Element key={each.id} element={each} name={stepName(each, nameOf)} isWhole={isWhole} />
         ))}
         {diff.edges.map((each, index) => (
-          <Element key={each.id ?? index} element={each} name={edgeName(each, graph, nameOf)} />
+          <Element
+            key={each.id ?? index}
+            element={each}
+            name={edgeName(each, graph, nameOf)}
+            isWhole={isWhole}
+          />
         ))}
       </ul>
-    </section>
+    </div>
   );
 }
 
@@ -69,19 +96,23 @@ function edgeName(edge: ElementDifference, { edges }: GraphDocument, nameOf: Nam
   return `${nameOf(source)} → ${nameOf(target)}`;
 }
 
-function Element({ element, name }: { element: ElementDifference; name: string }) {
+type ElementProps = { element: ElementDifference; name: string; isWhole: boolean };
+
+function Element({ element, name, isWhole }: ElementProps) {
   const { kind, sign } = SIGNS[element.change];
+  const said = isWhole ? fieldsOf(element.after ?? {}) : [];
+  const show = isWhole ? textOf : shorten;
   return (
     <li>
       <Tag kind={kind}>{sign}</Tag>
       <span className="visually-hidden">{element.change}: </span>
       <b>{name}</b>
       <ul>
-        {(element.fields ?? []).map((field) => (
+        {(element.fields ?? said).map((field) => (
           <li key={field.pointer}>
             <code>
-              {field.pointer.slice(1).replaceAll("/", ".")} <del>{shorten(field.before)}</del>{" "}
-              <ins>{shorten(field.after)}</ins>
+              {field.pointer.slice(1).replaceAll("/", ".")} <del>{show(field.before)}</del>{" "}
+              <ins>{show(field.after)}</ins>
             </code>
           </li>
         ))}
@@ -90,11 +121,34 @@ function Element({ element, name }: { element: ElementDifference; name: string }
   );
 }
 
+/** Of a new step or edge, what its name does not say. */
+const SAID: ReadonlySet<string> = new Set(["id", "name", "source", "target", "ui"]);
+
+/** Returns what a new step or edge has, as differences to nothing: its data field by field. */
+function fieldsOf(element: Record<string, unknown>): FieldDifference[] {
+  return Object.entries(element).flatMap(([name, after]) => {
+    if (SAID.has(name) || isNothing(after)) return [];
+    if (!isObject(after)) return [{ pointer: `/${name}`, after }];
+    return Object.entries(after).map(([field, value]) => ({
+      pointer: `/${name}/${field}`,
+      after: value,
+    }));
+  });
+}
+
+function isNothing(value: unknown): boolean {
+  return value === null || value === undefined || value === "";
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return "";
+  return typeof value === "string" ? value : writeJson(value);
+}
+
 /** Characters of a value that are shown. */
 const LONGEST = 200;
 
 function shorten(value: unknown): string {
-  if (value === undefined || value === null) return "";
-  const text = typeof value === "string" ? value : writeJson(value);
+  const text = textOf(value);
   return text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;
 }

@@ -9,10 +9,11 @@ import styles from "./BottomPanel.module.css";
 import type { Folding } from "./folding";
 import { LogView } from "./LogView";
 import { logLines } from "./logLines";
+import type { PlanMoment } from "./planMoments";
 import { elapsedSeconds } from "./runSummary";
 import { StepTable } from "./StepTable";
 import { Timeline } from "./Timeline";
-import { presentOf, timelineRows } from "./timelineRows";
+import { changeMarks, presentOf, timelineRows } from "./timelineRows";
 import { useEarlierTimes } from "./useEarlierTimes";
 
 export type RunView = "steps" | "timeline" | "log" | "table" | "result";
@@ -22,6 +23,9 @@ type BottomPanelProps = Folding & {
   now: number;
   selectedPath: string | null;
   onSelect: (path: string) => void;
+  /** The change of the plan that is shown, if one is. */
+  moment: PlanMoment;
+  onMoment: (moment: PlanMoment) => void;
   /** The steps by wave, where there is no room for them above. */
   steps?: ReactNode;
   /** The run's own panel, where it has no place of its own. */
@@ -89,9 +93,11 @@ function TimelineView(props: BottomPanelProps & { squeeze: boolean }) {
   const { run, folds, now: clock, ...choice } = props;
   const now = presentOf(run, clock);
   const earlier = useEarlierTimes(run);
+  const changes = useMemo(() => changeMarks(run), [run]);
   return (
     <Timeline
       rows={timelineRows(run, folds, now, earlier)}
+      changes={changes}
       now={run.endedAt ? null : elapsedSeconds(run, now)}
       {...choice}
     />

@@ -1,8 +1,9 @@
 import { useState } from "react";
-import type { PlanChange, RunState } from "@/stream/runState";
+import { tokensOf } from "@/api/executionSummary";
+import type { NodeState, PlanChange, RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
-import { formatAmount, formatTime } from "@/ui/format";
+import { formatAmount, formatTime, formatUsd } from "@/ui/format";
 import { principalWords } from "@/ui/principalWords";
 import { Status } from "@/ui/Status";
 import styles from "./PlanChanges.module.css";
@@ -10,35 +11,43 @@ import styles from "./PlanChanges.module.css";
 /** How often the plan of a run was changed while it ran, and a list of these changes; nothing where it never was. */
 export function PlanChanges({ run }: { run: RunState }) {
   const [isOpen, setOpen] = useState(false);
-  const { changes } = run;
-  if (changes.length === 0) return null;
+  if (run.changes.length === 0) return null;
   return (
     <>
       <Button small kind="quiet" icon="history" onClick={() => setOpen(true)}>
-        Plan changed {formatAmount(changes.length, "time")}
+        Plan changed {formatAmount(run.changes.length, "time")}
       </Button>
-      <Dialog
-        open={isOpen}
-        onClose={() => setOpen(false)}
-        title="Changes of the plan"
-        description="What was changed while the run went on, the newest first."
-      >
-        <ol className={styles.changes} aria-label="Changes of the plan" reversed>
-          {changes.toReversed().map((change) => (
-            <li key={change.number}>
-              <Change change={change} run={run} />
-            </li>
-          ))}
-        </ol>
-      </Dialog>
+      <ChangesDialog changes={run.changes} open={isOpen} onClose={() => setOpen(false)} />
     </>
   );
 }
 
-function Change({ change, run }: { change: PlanChange; run: RunState }) {
-  const { number, at, note, revisedBy, graphChange, dropped } = change;
+type ChangesDialogProps = { changes: readonly PlanChange[]; open: boolean; onClose: () => void };
+
+/** What each change of the plan has made, and what was paid for steps that it dropped. */
+export function ChangesDialog({ changes, open, onClose }: ChangesDialogProps) {
+  return (
+    <Dialog
+      open={open}
+      onClose={onClose}
+      title="Changes of the plan"
+      description="What was changed while the run went on, the newest first."
+    >
+      <ol className={styles.changes} aria-label="Changes of the plan" reversed>
+        {changes.toReversed().map((change) => (
+          <li key={change.number}>
+            <Change change={change} />
+          </li>
+        ))}
+      </ol>
+    </Dialog>
+  );
+}
+
+function Change({ change }: { change: PlanChange }) {
+  const { number, at, note, revisedBy, graphChange, before, dropped } = change;
   const begun = new Set(dropped.map(({ id }) => id));
-  const names = namesBefore(run, change);
+  const names = new Map(before?.nodes.map(({ id, name }) => [id, name || id]));
   const others = graphChange.dropped_nodes.filter((id) => !begun.has(id));
   const who = revisedBy && principalWords(revisedBy);
   return (
@@ -64,13 +73,8 @@ function Change({ change, run }: { change: PlanChange; run: RunState }) {
         {dropped.length > 0 && (
           <>
             <dt>Taken out after they had begun</dt>
-            {dropped.map(({ id, name, status, error }) => (
-              <dd key={id}>
-                <Status status={status}>
-                  {name}: {status}
-                </Status>
-                {error && <p>{error.message}</p>}
-              </dd>
+            {dropped.map((node) => (
+              <DroppedStep key={node.id} node={node} />
             ))}
           </>
         )}
@@ -85,12 +89,26 @@ function Change({ change, run }: { change: PlanChange; run: RunState }) {
   );
 }
 
-/** The names of the steps that earlier changes have brought. */
-function namesBefore({ changes }: RunState, { number }: PlanChange): ReadonlyMap<string, string> {
-  const earlier = changes.filter((each) => each.number < number);
-  return new Map(
-    earlier.flatMap(({ graphChange }) =>
-      graphChange.nodes.map(({ id, name }) => [id, name || id] as const),
-    ),
+/** Characters of a result that are shown. */
+const SHOWN = 400;
+
+/** A step that a change dropped after it had begun: what it gave and took, which the run has paid. */
+function DroppedStep({ node }: { node: NodeState }) {
+  const { name, status, error, result, usage } = node;
+  const words = error?.message ?? result?.text.slice(0, SHOWN);
+  const paid = usage.cost_usd !== null && `, ${formatUsd(usage.cost_usd)}`;
+  return (
+    <dd>
+      <Status status={status}>
+        {name}: {status}
+      </Status>
+      {usage.calls > 0 && (
+        <p>
+          {formatAmount(tokensOf(usage), "token")}
+          {paid}, counted in the total
+        </p>
+      )}
+      {words && <p dir="auto">{words}</p>}
+    </dd>
   );
 }

@@ -1,9 +1,8 @@
 import { type NavigateFunction, useNavigate } from "react-router";
 import { retryLabel } from "@/api/executionSummary";
 import { useCancel, useFork, usePause, useResume, useRetry } from "@/api/mutations";
+import { useExecution } from "@/api/queries";
 import { showError } from "@/api/showError";
-import { PLAN_APPROVAL } from "@/screens/approvals/requestWords";
-import { fieldOf } from "@/stream/json";
 import type { RunState } from "@/stream/runState";
 import { Button, ButtonLink } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
@@ -11,8 +10,8 @@ import { IconButton } from "@/ui/IconButton";
 import type { IconName } from "@/ui/icons";
 import { Menu, type MenuItem } from "@/ui/Menu";
 import { useBreakpoint } from "@/ui/useMedia";
+import { changeObstacle } from "./changeObstacle";
 import { editPath } from "./Lineage";
-import { planRequestOf } from "./PlanApproval";
 
 type RunActionsProps = {
   run: RunState;
@@ -39,7 +38,9 @@ function LiveActions(props: RunActionsProps) {
   const isPaused = run.status === "paused";
   const isNarrow = useBreakpoint("narrow");
   const navigate = useNavigate();
-  const change = isInterrupted ? undefined : changeAction(run);
+  const execution = useExecution(run.executionId).data;
+  const mayChange = !isInterrupted && execution && changeObstacle(run, execution) === undefined;
+  const change = mayChange ? changeAction(run.executionId) : undefined;
   const isRequested = isInterrupted || (isPaused && run.pause !== "waiting");
   return (
     <>
@@ -70,13 +71,8 @@ function LiveActions(props: RunActionsProps) {
   );
 }
 
-/** The change of the plan, where the service allows one: not of an unapproved or a restricted run. */
-function changeAction(run: RunState): OtherActionProps | undefined {
-  const { run_to = [], run_from = [] } = run.options ?? {};
-  const isRestricted = run_to.length + run_from.length > 0;
-  const isAsked = fieldOf(planRequestOf(run)?.request, "kind") === PLAN_APPROVAL;
-  if (run.startedAt === null || isRestricted || isAsked) return undefined;
-  return { label: "Change this run …", icon: "edit", to: `/runs/${run.executionId}/change` };
+function changeAction(executionId: string): OtherActionProps {
+  return { label: "Change this run …", icon: "edit", to: `/runs/${executionId}/change` };
 }
 
 function EndedActions(props: RunActionsProps) {

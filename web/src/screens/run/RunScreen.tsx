@@ -31,6 +31,7 @@ import { useNow } from "@/ui/useNow";
 import { useStoredState } from "@/ui/useStoredState";
 import { announcementOf } from "./announcements";
 import { BottomPanel } from "./BottomPanel";
+import { ChangedPlan } from "./ChangedPlan";
 import { ConnectionNote } from "./ConnectionNote";
 import { ForkDialog } from "./ForkDialog";
 import { useFolding } from "./folding";
@@ -38,6 +39,8 @@ import { forkObstacle, outerStep } from "./forkObstacle";
 import { KeepInPlan } from "./KeepInPlan";
 import { OpenRequest } from "./OpenRequest";
 import { PlanApproval, planRequestOf } from "./PlanApproval";
+import { PlanMoments } from "./PlanMoments";
+import { graphsAt, type PlanMoment } from "./planMoments";
 import { ResultReader } from "./ResultReader";
 import { RunActions } from "./RunActions";
 import { RunCanvas } from "./RunCanvas";
@@ -204,21 +207,32 @@ function Panels({ run, now, selectedPath, onSelect, children }: PanelsProps) {
   const [width, setWidth] = useStoredState<number>("run.inspector", 408);
   const [height, setHeight] = useStoredState<number>("run.timeline", 224);
   const folding = useFolding();
+  const [moment, showMoment] = useMoment(run);
+  const plan = { moment, onMoment: showMoment };
   // The timeline may come a frame later than the cards.
   const shown = useDeferredValue(run);
   const sizes = { "--inspector": `${width}px`, "--timeline": `${height}px` } as CSSProperties;
   return (
     <div className={styles.work} style={sizes} data-step-open={selectedPath !== null}>
       <div className={styles.stage}>
-        {!isPhone && run.graph && (
-          <RunCanvas
-            graph={run.graph}
-            {...{ selectedPath, onSelect }}
-            {...folding}
-            isFollowing={isFollowing}
-            onFollow={run.endedAt === null ? setFollowing : undefined}
-          />
-        )}
+        <div className={styles.graph}>
+          {run.changes.length > 0 && <PlanMoments run={run} {...plan} />}
+          {!isPhone && (
+            <div className={styles.canvas}>
+              {moment === null && run.graph ? (
+                <RunCanvas
+                  graph={run.graph}
+                  {...{ selectedPath, onSelect }}
+                  {...folding}
+                  isFollowing={isFollowing}
+                  onFollow={run.endedAt === null ? setFollowing : undefined}
+                />
+              ) : (
+                <ChangedPlan {...{ run, moment, selectedPath, onSelect }} />
+              )}
+            </div>
+          )}
+        </div>
         <Splitter
           label="Timeline"
           orientation="horizontal"
@@ -231,7 +245,15 @@ function Panels({ run, now, selectedPath, onSelect, children }: PanelsProps) {
           run={shown}
           {...{ now, selectedPath, onSelect }}
           {...folding}
-          {...(isPhone && { steps: <StepLanes {...{ selectedPath, onSelect }} {...folding} /> })}
+          {...plan}
+          {...(isPhone && {
+            steps:
+              moment === null ? (
+                <StepLanes {...{ selectedPath, onSelect }} {...folding} />
+              ) : (
+                <ChangedPlan {...{ run, moment, selectedPath, onSelect }} />
+              ),
+          })}
           {...(isInside && { result: children })}
         />
       </div>
@@ -358,6 +380,28 @@ function useSelectedStep(run: RunState): [NodeState | undefined, (path: string |
     [setSearch],
   );
   return [path === null ? undefined : run.nodes.get(path), select];
+}
+
+/** The moment of the plan that the address names, null for now, and a function that changes it. */
+function useMoment(run: RunState): [PlanMoment, (moment: PlanMoment) => void] {
+  const [search, setSearch] = useSearchParams();
+  const show = useCallback(
+    (next: PlanMoment) => {
+      setSearch(
+        (current) => {
+          const changed = new URLSearchParams(current);
+          if (next === null) changed.delete("change");
+          else changed.set("change", String(next));
+          return changed;
+        },
+        { replace: true },
+      );
+    },
+    [setSearch],
+  );
+  const named = search.get("change");
+  const moment = named === null ? Number.NaN : Number(named);
+  return [graphsAt(run, moment) === null ? null : moment, show];
 }
 
 /** Whether the address asks for the result alone, and a function that changes it. */

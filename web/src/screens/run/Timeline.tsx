@@ -1,6 +1,7 @@
 import { type CSSProperties, useMemo } from "react";
 import { classes } from "@/ui/classes";
 import { formatDuration } from "@/ui/format";
+import { Icon } from "@/ui/icons";
 import { StatusIcon, type StatusName } from "@/ui/Status";
 import { useVirtualRows } from "@/ui/useVirtualRows";
 import styles from "./Timeline.module.css";
@@ -31,6 +32,16 @@ export type TimelineRow = {
   isCritical: boolean;
 };
 
+/** When the plan was changed. */
+export type ChangeMark = {
+  /** From 1. */
+  number: number;
+  /** Seconds since the start of the run. */
+  at: number;
+  /** When, by whom and why. */
+  title: string;
+};
+
 /** Of a row, in px; the style sheet has the same. */
 const ROW_HEIGHT = 24;
 
@@ -39,25 +50,33 @@ type TimelineProps = {
   /** Seconds since the start while it runs, null when it has ended. */
   now: number | null;
   squeeze: boolean;
+  changes?: readonly ChangeMark[];
+  /** The change that is shown, if one is. */
+  moment?: number | null;
+  /** Shows the plan with a change; null as it is now. */
+  onMoment?: (moment: number | null) => void;
   selectedPath: string | null;
   onSelect: (path: string) => void;
   onFold: (path: string, isOpen: boolean) => void;
 };
 
 /** What ran when: a row per step, queue and work apart, one bar per attempt. */
-export function Timeline({ rows, now, squeeze, ...choice }: TimelineProps) {
+export function Timeline(props: TimelineProps) {
+  const { rows, now, squeeze, changes = [], moment = null, onMoment, ...choice } = props;
   const scale = useMemo(() => {
     const bars = rows.flatMap((row) => row.bars);
     const ahead = now === null ? [] : [untilForecast(bars, now)];
     const busy = bars.filter(({ kind }) => kind === "work" || kind === "forecast");
-    return createTimeScale([...bars, ...ahead], squeeze, [...busy, ...ahead]);
-  }, [rows, now, squeeze]);
+    const marks = changes.map(({ at }) => ({ from: at, to: at }));
+    return createTimeScale([...bars, ...ahead, ...marks], squeeze, [...busy, ...ahead]);
+  }, [rows, now, squeeze, changes]);
   const drawn = useVirtualRows<HTMLOListElement>(rows.length, ROW_HEIGHT);
   return (
     <div className={styles.timeline} style={{ "--longest": longestName(rows) } as CSSProperties}>
       <Axis scale={scale} />
       <div className={styles.body}>
-        <Overlay scale={scale} now={now} />
+        <Overlay scale={scale} now={now} changes={changes} />
+        {changes.length > 0 && <Changes {...{ changes, scale, moment, onMoment }} />}
         <ol
           ref={drawn.list}
           className={styles.rows}
@@ -123,7 +142,47 @@ function Axis({ scale }: { scale: TimeScale }) {
   );
 }
 
-function Overlay({ scale, now }: { scale: TimeScale; now: number | null }) {
+type ChangesProps = Required<Pick<TimelineProps, "changes" | "moment">> &
+  Pick<TimelineProps, "onMoment"> & { scale: TimeScale };
+
+/** A mark for each change of the plan, at its time; where two are close, the later one stands beside the other. */
+function Changes({ changes, scale, moment, onMoment }: ChangesProps) {
+  let left = "";
+  const placed = changes.map((change) => {
+    const place = percent(scale.position(change.at));
+    left = left ? `max(${place}, ${left} + 26px)` : place;
+    return { ...change, left: `calc(${left})` };
+  });
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset would be announced as a form
+    <div className={styles.row} role="group" aria-label="Changes of the plan">
+      <span className={styles.name}>
+        <Icon name="history" small />
+        Plan changed
+      </span>
+      <span className={styles.plot}>
+        {placed.map(({ number, title, left }) => (
+          <button
+            key={number}
+            type="button"
+            className={styles.change}
+            style={{ left }}
+            title={title}
+            aria-label={title}
+            aria-pressed={number === moment}
+            onClick={() => onMoment?.(number === moment ? null : number)}
+          >
+            {number}
+          </button>
+        ))}
+      </span>
+    </div>
+  );
+}
+
+type OverlayProps = { scale: TimeScale; now: number | null; changes: readonly ChangeMark[] };
+
+function Overlay({ scale, now, changes }: OverlayProps) {
   return (
     <div className={styles.overlay} aria-hidden="true">
       {scale.ticks.slice(1).map((tick) => (
@@ -131,6 +190,9 @@ function Overlay({ scale, now }: { scale: TimeScale; now: number | null }) {
       ))}
       {scale.squeezed.map((gap) => (
         <i key={gap.from} className={styles.squeezed} style={extent(scale, gap)} />
+      ))}
+      {changes.map(({ number, at }) => (
+        <i key={number} className={styles.changed} style={{ left: percent(scale.position(at)) }} />
       ))}
       {now !== null && <i className={styles.now} style={{ left: percent(scale.position(now)) }} />}
     </div>

@@ -5,8 +5,9 @@ import { type CallRow, callRows } from "./callRows";
 import { criticalPath } from "./criticalPath";
 import type { Folds } from "./folding";
 import { type EarlierTimes, forecastSpans, NO_TIMES } from "./forecast";
+import { changeTitle } from "./planMoments";
 import { durationOf } from "./stepSummary";
-import type { Bar, TimelineRow } from "./Timeline";
+import type { Bar, ChangeMark, TimelineRow } from "./Timeline";
 import type { Span } from "./timeScale";
 
 /** Returns the rows of the timeline: steps by their start, nested ones below their parent.
@@ -19,7 +20,7 @@ export function timelineRows(
   now: number,
   earlier: EarlierTimes = NO_TIMES,
 ): TimelineRow[] {
-  const zero = Date.parse(run.startedAt ?? run.createdAt ?? new Date(now).toISOString());
+  const zero = startOf(run, now);
   const critical = longestPath(run, now);
   const expected = forecastSpans(run, earlier, zero, now);
   const children = nestedBelow(run);
@@ -48,6 +49,22 @@ export function timelineRows(
   const top = [...run.nodes.values()].filter((node) => node.prefix === "" && hasTime(node));
   for (const node of byStart(top)) add(node, 0);
   return rows;
+}
+
+function startOf({ startedAt, createdAt }: RunState, now: number): number {
+  return Date.parse(startedAt ?? createdAt ?? new Date(now).toISOString());
+}
+
+/** Returns when the plan of a run was changed. */
+export function changeMarks(run: RunState): ChangeMark[] {
+  return run.changes.map((change) => {
+    const at = Date.parse(change.at);
+    return {
+      number: change.number,
+      at: Math.max(0, (at - startOf(run, at)) / 1000),
+      title: changeTitle(change),
+    };
+  });
 }
 
 /** Returns the time in ms: `now` may be a second old, and a step has ended since. */

@@ -1,10 +1,10 @@
-import type { DocumentResponse, EdgeDocument, GraphDocument } from "@/api/types";
-import type { CanvasEdge, CanvasStep } from "@/canvas/flowElements";
-import type { EdgeStatus } from "@/canvas/WaveEdge";
+import type { EdgeDocument, GraphDocument } from "@/api/types";
 import { writeJson } from "@/json";
-import type { Pair, StepPair } from "@/screens/compare/comparison";
 import { isFlow, sourceHandle } from "@/stream/graphIndex";
 import { wavesOf } from "@/stream/waves";
+import type { CanvasEdge, CanvasStep } from "./flowElements";
+import { CARD_HEIGHT } from "./layout";
+import type { EdgeStatus } from "./WaveEdge";
 
 /** Both graphs on one canvas: each step and edge, and which graph has it. */
 export interface GraphUnion {
@@ -14,28 +14,24 @@ export interface GraphUnion {
   edgeStatuses: ReadonlyMap<string, EdgeStatus>;
 }
 
-const NO_GRAPH: GraphDocument = { nodes: [], edges: [] };
-
 /**
- * Returns the union of two graphs. A step stands in the wave that it has in B, where B has it: a
- * graph that has all edges of both may have a cycle.
+ * Returns the union of two graphs, with the steps of these ids. A step stands in the wave that it has in
+ * B, where B has it: a graph that has all edges of both may have a cycle.
  */
 export function unionOf(
-  runs: Pair<DocumentResponse>,
-  nodes: readonly StepPair[],
-  height: number,
+  graphs: readonly [a: GraphDocument, b: GraphDocument],
+  ids: readonly string[],
 ): GraphUnion {
-  const graphs = runs.map(graphOf);
   const waveOf = new Map(
     graphs.flatMap((graph) =>
-      wavesOf(graph).flatMap((ids, index) => ids.map((id) => [id, index + 1] as const)),
+      wavesOf(graph).flatMap((wave, index) => wave.map((id) => [id, index + 1] as const)),
     ),
   );
-  const known = new Set(nodes.map(({ path }) => path));
+  const known = new Set(ids);
   const [inA, inB] = graphs.map((graph) => edgesByKey(graph, known));
   const all = new Map([...(inA ?? []), ...(inB ?? [])]);
   return {
-    steps: nodes.map(({ path }) => ({ id: path, wave: waveOf.get(path) ?? null, height })),
+    steps: ids.map((id) => ({ id, wave: waveOf.get(id) ?? null, height: CARD_HEIGHT })),
     edges: [...all].map(([id, edge]) => ({
       id,
       source: edge.source,
@@ -46,10 +42,6 @@ export function unionOf(
       [...all.keys()].map((key) => [key, edgeStatus(inA?.has(key), inB?.has(key))]),
     ),
   };
-}
-
-function graphOf(run: DocumentResponse): GraphDocument {
-  return (run.graph as GraphDocument | null) ?? NO_GRAPH;
 }
 
 /** Edges are equal if they connect the same ports; their ids and `ui` do not count. */

@@ -1,13 +1,9 @@
-import styles from "@/screens/compare/ChangeMark.module.css";
-import type { Change } from "@/screens/compare/comparison";
+import type { NodeDifference } from "@/api/types";
 import { Icon, type IconName } from "@/ui/icons";
+import styles from "./ChangeMark.module.css";
 
-export const CHANGE_WORDS: Record<Change, string> = {
-  same: "same",
-  changed: "changed",
-  only_a: "only in A",
-  only_b: "only in B",
-};
+/** Whether two graphs have a step, and it is the same in both. */
+export type Change = NodeDifference["change"];
 
 const ICONS: Record<Change, IconName> = {
   same: "equal",
@@ -17,11 +13,11 @@ const ICONS: Record<Change, IconName> = {
 };
 
 /** What became of a step from A to B: icon, word and colour. */
-export function ChangeMark({ change }: { change: Change }) {
+export function ChangeMark({ change, word }: { change: Change; word: string }) {
   return (
     <span className={styles.mark} data-change={change}>
       <Icon name={ICONS[change]} small />
-      {CHANGE_WORDS[change]}
+      {word}
     </span>
   );
 }

@@ -1,0 +1,87 @@
+import { useCallback, useMemo } from "react";
+import type { GraphDocument, NodeStatus } from "@/api/types";
+import { STATUS_WORDS, Status } from "@/ui/Status";
+import { cardText } from "./cardText";
+import type { LegendLine } from "./EdgeLegend";
+import { unionOf } from "./graphUnion";
+import styles from "./PlanUnion.module.css";
+import { PLAN_WORDS, type PlanStep, planChangeWords, planSteps } from "./planSteps";
+import { UnionCard } from "./UnionCard";
+import { UnionGraph } from "./UnionGraph";
+
+type PlanUnionProps = {
+  label: string;
+  before: GraphDocument;
+  after: GraphDocument;
+  /** The status of a step, where it has run or may run. */
+  statusOf: (id: string) => NodeStatus | undefined;
+  chosen: string | null;
+  onChoose: (id: string) => void;
+};
+
+const LEGEND: readonly LegendLine[] = [
+  ["plan", "kept"],
+  ["removed", "dropped"],
+  ["added", "new"],
+];
+
+/** A plan before and after a change, laid over each other: what is new, what is dropped, what is kept. */
+export function PlanUnion(props: PlanUnionProps) {
+  const { label, before, after, statusOf, chosen, onChoose } = props;
+  const steps = useMemo(() => planSteps(before, after), [before, after]);
+  const byId = useMemo(() => new Map(steps.map((step) => [step.node.id, step])), [steps]);
+  const union = useMemo(() => unionOf([before, after], [...byId.keys()]), [before, after, byId]);
+  const renderStep = useCallback(
+    (id: string, isTabStop: boolean) => {
+      const step = byId.get(id);
+      return (
+        step && (
+          <PlanCard
+            {...{ step, isTabStop }}
+            status={statusOf(id)}
+            isSelected={id === chosen}
+            onSelect={onChoose}
+          />
+        )
+      );
+    },
+    [byId, statusOf, chosen, onChoose],
+  );
+  return (
+    <UnionGraph
+      legend={before === after ? [] : LEGEND}
+      header={({ ids }) => <span>{planChangeWords(ids.flatMap((id) => byId.get(id) ?? []))}</span>}
+      {...{ label, union, renderStep, chosen, onChoose }}
+    />
+  );
+}
+
+type PlanCardProps = {
+  step: PlanStep;
+  status: NodeStatus | undefined;
+  isSelected: boolean;
+  isTabStop: boolean;
+  onSelect: (id: string) => void;
+};
+
+function PlanCard({ step: { node, change }, status, ...choice }: PlanCardProps) {
+  const name = node.name || node.id;
+  const said = [name, PLAN_WORDS[change], status && STATUS_WORDS[status].toLowerCase()];
+  return (
+    <UnionCard
+      id={node.id}
+      type={node.type}
+      word={PLAN_WORDS[change]}
+      label={said.filter(Boolean).join(", ")}
+      {...{ name, change }}
+      {...choice}
+    >
+      <span className={styles.line}>
+        {status ? <Status status={status} /> : change === "only_a" && "Had not begun"}
+      </span>
+      <span className={styles.line} dir="auto">
+        {cardText(node)}
+      </span>
+    </UnionCard>
+  );
+}

@@ -1,0 +1,165 @@
+import type { ServerResponse } from "node:http";
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
+import { useState } from "react";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { GraphDocument } from "@/api/types";
+import { newNodeState, newRunState, type RunState } from "@/stream/runState";
+import { json, problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { ChangeInWords } from "./ChangeInWords";
+
+const GRAPH: GraphDocument = {
+  nodes: [
+    { id: "draft", type: "text", name: "Draft" },
+    { id: "old", type: "text", name: "History" },
+  ],
+  edges: [],
+};
+const ADDED = {
+  id: "costs",
+  type: "http_tool",
+  name: "Costs",
+  data: { url: "https://e.example/" },
+};
+const PROPOSAL = {
+  execution_id: "e1",
+  request: "also cover costs",
+  answer: "Adds the costs.",
+  base: "h1",
+  hash: "h2",
+  graph: { nodes: [GRAPH.nodes[0], ADDED], edges: [] },
+  difference: {
+    title: null,
+    nodes: [
+      { id: "old", change: "removed", before: GRAPH.nodes[1] },
+      { id: "costs", change: "added", after: ADDED },
+    ],
+    edges: [],
+    reordered: [],
+  },
+  additions: [
+    { kind: "host", name: "e.example", node: "costs" },
+    { kind: "safeguard", name: "approval", node: "old" },
+  ],
+  provider: "openai",
+  model: "gpt-x",
+};
+const ROUTE = "POST /api/executions/e1/replan";
+let api: TestApi;
+let taken: unknown[];
+let change: (run: Partial<RunState>) => void;
+
+beforeEach(async () => {
+  api = await startTestApi({ "GET /api/node-types": { node_types: [], socket_types: [] } });
+  taken = [];
+});
+afterEach(() => api.close());
+
+function Page({ blocked }: { blocked: string | undefined }) {
+  const nodes = new Map([["draft", { ...newNodeState("draft"), status: "completed" as const }]]);
+  const [run, setRun] = useState<RunState>({ ...newRunState("e1"), nodes, planHash: "h1" });
+  const [words, setWords] = useState("");
+  change = (next) => setRun((before) => ({ ...before, ...next }));
+  return (
+    <ChangeInWords
+      {...{ run, words, blocked }}
+      graph={GRAPH}
+      onWords={setWords}
+      isOld={false}
+      onTake={(proposal) => taken.push(proposal.hash)}
+      onEdit={(proposal) => taken.push(`edit ${proposal.hash}`)}
+      onAgain={() => {}}
+      header={(action) => <header>{action}</header>}
+      choice={null}
+    >
+      {null}
+    </ChangeInWords>
+  );
+}
+
+function show(blocked?: string) {
+  renderRoutes([{ path: "/", element: <Page blocked={blocked} /> }]);
+}
+
+const words = () =>
+  screen.getByRole<HTMLTextAreaElement>("textbox", { name: /is to be different/ });
+const button = (name: string) => screen.getByRole("button", { name });
+const step = (name: string) => screen.findByRole("button", { name });
+
+function ask(text = "also cover costs") {
+  fireEvent.change(words(), { target: { value: text } });
+  fireEvent.click(button("Write the change"));
+}
+
+test("the present plan stays in sight while the change is written; Cancel keeps the words", async () => {
+  const held: ServerResponse[] = [];
+  api.routes[ROUTE] = (response) => void held.push(response);
+  show();
+  expect(button("Write the change").getAttribute("aria-disabled")).toBe("true");
+  ask();
+  expect(await screen.findByText("A change is being written")).toBeTruthy();
+  expect(await step("Draft, completed")).toBeTruthy();
+  await waitFor(() => expect(held).toHaveLength(1));
+  const gone = new Promise((done) => held[0]?.on("close", done));
+  fireEvent.click(button("Cancel"));
+  await gone;
+  expect(screen.queryByText("A change is being written")).toBeNull();
+  expect(words().value).toBe("also cover costs");
+  expect(words().readOnly).toBe(false);
+});
+
+test("a proposal is drawn over the plan, says all that it would reach, and is taken by a person", async () => {
+  api.routes[ROUTE] = PROPOSAL;
+  show();
+  ask();
+  const proposal = within(await screen.findByRole("complementary", { name: "The proposal" }));
+  expect(await step("Costs, new")).toBeTruthy();
+  expect(await step("History, dropped")).toBeTruthy();
+  expect(await step("Draft, completed")).toBeTruthy();
+  expect(proposal.getByText("Adds the costs.")).toBeTruthy();
+  expect(proposal.getByText(/would reach/).textContent).toContain("host e.example in costs");
+  expect(proposal.getByText(/would lose/).textContent).toContain("safeguard approval in old");
+  expect(proposal.getByText(/data\.url/).textContent).toContain("https://e.example/");
+  expect(JSON.parse(api.requests.find(({ route }) => route === ROUTE)?.body ?? "")).toEqual({
+    request: "also cover costs",
+  });
+  expect(taken).toEqual([]);
+  fireEvent.click(button("Change the run"));
+  fireEvent.click(button("Edit it first"));
+  expect(taken).toEqual(["h2", "edit h2"]);
+  fireEvent.click(button("Drop it"));
+  expect(screen.queryByRole("complementary")).toBeNull();
+  expect(words().value).toBe("also cover costs");
+});
+
+test("another change that comes first is said, and the words are kept for the next try", async () => {
+  api.routes[ROUTE] = PROPOSAL;
+  show();
+  ask();
+  await screen.findByRole("complementary", { name: "The proposal" });
+  change({ changes: [{} as never], planHash: "h9" });
+  expect((await screen.findByRole("alert")).textContent).toContain("Another change of this run");
+  expect(button("Change the run").getAttribute("aria-disabled")).toBe("true");
+  fireEvent.click(button("Read the run again, with your words"));
+  expect(words().value).toBe("also cover costs");
+  expect(screen.queryByRole("alert")).toBeNull();
+  expect(button("Write the change").getAttribute("aria-disabled")).toBeNull();
+});
+
+test("words that ask for nothing give the sentence of the model, and stay", async () => {
+  const said = "the execution goes on as it is: There is nothing to cover";
+  api.routes[ROUTE] = problem(422, "nothing-changed", said);
+  show();
+  ask();
+  expect((await screen.findByRole("alert")).textContent).toContain("There is nothing to cover");
+  expect(words().value).toBe("also cover costs");
+  api.routes[ROUTE] = json(200, PROPOSAL);
+  fireEvent.click(button("Write the change"));
+  expect(await step("Costs, new")).toBeTruthy();
+});
+
+test("where the run cannot be changed, nothing is asked of a model", () => {
+  show("The run has ended");
+  ask();
+  expect(button("Write the change").getAttribute("aria-disabled")).toBe("true");
+  expect(api.requests.filter(({ route }) => route === ROUTE)).toEqual([]);
+});

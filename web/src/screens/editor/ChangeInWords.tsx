@@ -1,0 +1,239 @@
+import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
+import type { GraphDocument, ReplanResponse } from "@/api/types";
+import { PlanUnion } from "@/canvas/PlanUnion";
+import { planChangeWords, planSteps } from "@/canvas/planSteps";
+import { ErrorNote } from "@/screens/ErrorNote";
+import type { RunState } from "@/stream/runState";
+import { announce } from "@/ui/announcer";
+import { Button } from "@/ui/Button";
+import { TextArea } from "@/ui/Field";
+import { formatClock } from "@/ui/format";
+import { Note } from "@/ui/Note";
+import { Status } from "@/ui/Status";
+import { useNow } from "@/ui/useNow";
+import styles from "./ChangeRunScreen.module.css";
+import { Differences } from "./RevisionDiff";
+import { useReplan } from "./useReplan";
+
+type ChangeInWordsProps = {
+  run: RunState;
+  graph: GraphDocument;
+  words: string;
+  onWords: (words: string) => void;
+  /** Why nothing can be changed now, if so. */
+  blocked: string | undefined;
+  /** Whether another change came first, as the service has said. */
+  isOld: boolean;
+  /** Lets the run go on with a proposal. */
+  onTake: (proposal: ReplanResponse) => void;
+  /** Puts a proposal into the editor. */
+  onEdit: (proposal: ReplanResponse) => void;
+  /** Forgets what the service has said of the last try. */
+  onAgain: () => void;
+  /** The header of the page, with the button that does what comes next. */
+  header: (action: ReactNode) => ReactNode;
+  /** The choice between words and the editor. */
+  choice: ReactNode;
+  /** What went wrong when the proposal was to be taken. */
+  children: ReactNode;
+};
+
+/** A change of a run in words: a model writes it beside the present plan, and a person takes it or not. */
+export function ChangeInWords(props: ChangeInWordsProps) {
+  const { run, graph, words, onWords, blocked, onAgain, header, choice } = props;
+  const replan = useReplan(run.executionId, { graph, changes: run.changes.length });
+  const { state } = replan;
+  const proposed = state.kind === "proposed" ? state : null;
+  const isOld = proposed !== null && (props.isOld || isOvertaken(run, proposed));
+  const why = blocked ?? (words.trim() === "" ? "Say what is to be different" : undefined);
+  const write = () => {
+    onAgain();
+    void replan.write(words);
+  };
+  const drop = () => {
+    onAgain();
+    replan.cancel();
+  };
+  return (
+    <div className={styles.words}>
+      {header(
+        proposed ? (
+          <TakeButton onTake={() => props.onTake(proposed.proposal)} {...{ isOld, blocked }} />
+        ) : (
+          <WriteButton onWrite={write} isWriting={state.kind === "writing"} blocked={why} />
+        ),
+      )}
+      <div className={styles.bar}>
+        {choice}
+        <TextArea
+          label="What is to be different"
+          hint="A model writes the change. The run goes on as it is until you take it."
+          rows={2}
+          value={words}
+          readOnly={state.kind !== "idle"}
+          onChange={(event) => onWords(event.target.value)}
+          onKeyDown={({ key, ctrlKey, metaKey }) => {
+            if (key === "Enter" && (ctrlKey || metaKey) && state.kind === "idle" && !why) write();
+          }}
+        />
+      </div>
+      {state.kind === "idle" && state.error && <ErrorNote error={state.error} />}
+      {isOld ? (
+        <Note kind="warning" alert>
+          Another change of this run came first, so this one is of a plan that it has no more.{" "}
+          <Button small onClick={drop}>
+            Read the run again, with your words
+          </Button>
+        </Note>
+      ) : (
+        props.children
+      )}
+      <div className={styles.work} data-proposed={proposed !== null}>
+        <div className={styles.graph} data-writing={state.kind === "writing"}>
+          {state.kind === "writing" && <Writing since={state.startedAt} onCancel={replan.cancel} />}
+          <Plans
+            run={run}
+            before={proposed?.before.graph ?? graph}
+            after={proposed?.proposal.graph}
+          />
+        </div>
+        {proposed && (
+          <Proposal
+            proposal={proposed.proposal}
+            before={proposed.before.graph}
+            onEdit={isOld ? undefined : () => props.onEdit(proposed.proposal)}
+            onDrop={drop}
+          />
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** Beside the words, so that Enter cannot take what it has just asked for: this button goes when the other comes. */
+function WriteButton(props: {
+  onWrite: () => void;
+  isWriting: boolean;
+  blocked: string | undefined;
+}) {
+  return (
+    <Button
+      kind="primary"
+      onClick={props.onWrite}
+      disabledReason={props.isWriting ? "It is being written" : props.blocked}
+    >
+      Write the change
+    </Button>
+  );
+}
+
+function TakeButton(props: { onTake: () => void; isOld: boolean; blocked: string | undefined }) {
+  return (
+    <Button
+      kind="primary"
+      onClick={props.onTake}
+      disabledReason={props.isOld ? "Read the run again first" : props.blocked}
+    >
+      Change the run
+    </Button>
+  );
+}
+
+type Proposed = { proposal: ReplanResponse; before: { changes: number } };
+
+/** Whether the run was changed since a proposal was written for it. */
+function isOvertaken({ changes, planHash }: RunState, { proposal, before }: Proposed): boolean {
+  return changes.length > before.changes && planHash !== proposal.base;
+}
+
+/** Says that a change is being written and for how long: nobody knows how long it will take. */
+function Writing({ since, onCancel }: { since: number; onCancel: () => void }) {
+  const now = useNow();
+  useEffect(() => announce("A change is being written"), []);
+  return (
+    <div className={styles.writing}>
+      <Status status="running">A change is being written</Status>
+      <span className={styles.clock}>{formatClock(Math.max(0, now - since) / 1000)}</span>
+      <Button small icon="stop" onClick={onCancel}>
+        Cancel
+      </Button>
+    </div>
+  );
+}
+
+type PlansProps = { run: RunState; before: GraphDocument; after: GraphDocument | undefined };
+
+/** The plan that runs, and over it the one that is proposed. */
+function Plans({ run, before, after = before }: PlansProps) {
+  const [chosen, choose] = useState<string | null>(null);
+  const { nodes } = run;
+  const statusOf = useCallback((id: string) => nodes.get(id)?.status, [nodes]);
+  return (
+    <PlanUnion
+      label={before === after ? "The plan as it runs" : "The plan as it runs, and as proposed"}
+      {...{ before, after, statusOf, chosen }}
+      onChoose={choose}
+    />
+  );
+}
+
+type ProposalProps = {
+  proposal: ReplanResponse;
+  before: GraphDocument;
+  onEdit: (() => void) | undefined;
+  onDrop: () => void;
+};
+
+/** All that a proposal changes, and what the plan would reach by it: it is read before it is taken. */
+function Proposal({ proposal, before, onEdit, onDrop }: ProposalProps) {
+  const { answer, additions, difference, graph, provider, model } = proposal;
+  const panel = useRef<HTMLElement>(null);
+  const words = planChangeWords(planSteps(before, graph)) || "the same steps, connected otherwise";
+  useEffect(() => {
+    announce(`The change is written: ${words}`);
+    // The button that had the focus is gone; what takes its place must not be pressed by the same key.
+    if (document.activeElement === document.body) panel.current?.focus();
+  }, [words]);
+  const isLost = ({ kind }: { kind: string }) => kind === "safeguard";
+  return (
+    <aside className={styles.proposal} aria-label="The proposal" ref={panel} tabIndex={-1}>
+      <h2>The proposal</h2>
+      {answer && <p dir="auto">{answer}</p>}
+      <p className={styles.by}>
+        {words}, by {model || provider}
+      </p>
+      <Reach
+        words="It would reach what the plan does not yet:"
+        additions={additions.filter((each) => !isLost(each))}
+      />
+      <Reach words="It would lose what guards the plan:" additions={additions.filter(isLost)} />
+      <Differences diff={difference} graph={graph} isWhole />
+      <div className={styles.choices}>
+        {onEdit && (
+          <Button small icon="edit" onClick={onEdit}>
+            Edit it first
+          </Button>
+        )}
+        <Button small onClick={onDrop}>
+          Drop it
+        </Button>
+      </div>
+    </aside>
+  );
+}
+
+function Reach({ words, additions }: { words: string; additions: ReplanResponse["additions"] }) {
+  if (additions.length === 0) return null;
+  return (
+    <Note kind="warning">
+      {words}
+      <ul>
+        {additions.map(({ kind, name, node }) => (
+          <li key={`${kind} ${name} ${node}`}>
+            {kind} <b>{name}</b> in {node}
+          </li>
+        ))}
+      </ul>
+    </Note>
+  );
+}

@@ -154,6 +154,7 @@ async def test_a_refusal_is_said_at_its_step_and_a_change_of_another_is_put_belo
     await expect(changes).to_have_count(2)
     await expect(changes.first).to_contain_text("Costs")
     await expect(changes.last).to_contain_text("another")
+    await end(page, execution_id)
 
 
 async def test_a_change_in_words_is_drawn_over_the_plan_and_outlives_one_that_comes_first(

@@ -89,14 +89,6 @@ export function ChangeInWords(props: ChangeInWordsProps) {
         props.children
       )}
       <div className={styles.work} data-proposed={proposed !== null}>
-        <div className={styles.graph} data-writing={state.kind === "writing"}>
-          {state.kind === "writing" && <Writing since={state.startedAt} onCancel={replan.cancel} />}
-          <Plans
-            run={run}
-            before={proposed?.before.graph ?? graph}
-            after={proposed?.proposal.graph}
-          />
-        </div>
         {proposed && (
           <Proposal
             proposal={proposed.proposal}
@@ -105,6 +97,14 @@ export function ChangeInWords(props: ChangeInWordsProps) {
             onDrop={drop}
           />
         )}
+        <div className={styles.graph} data-writing={state.kind === "writing"}>
+          {state.kind === "writing" && <Writing since={state.startedAt} onCancel={replan.cancel} />}
+          <Plans
+            run={run}
+            before={proposed?.before.graph ?? graph}
+            after={proposed?.proposal.graph}
+          />
+        </div>
       </div>
     </div>
   );

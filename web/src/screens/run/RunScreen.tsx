@@ -1,13 +1,12 @@
 import {
   type CSSProperties,
   type ReactNode,
-  useCallback,
   useDeferredValue,
   useEffect,
   useRef,
   useState,
 } from "react";
-import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { Link, useNavigate, useParams } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useFork } from "@/api/mutations";
 import { useInterrupted, useResult } from "@/api/queries";
@@ -40,12 +39,12 @@ import { KeepInPlan } from "./KeepInPlan";
 import { OpenRequest } from "./OpenRequest";
 import { PlanApproval, planRequestOf } from "./PlanApproval";
 import { PlanMoments } from "./PlanMoments";
-import { graphsAt, type PlanMoment } from "./planMoments";
 import { ResultReader } from "./ResultReader";
 import { RunActions } from "./RunActions";
 import { RunCanvas } from "./RunCanvas";
 import { RunHeader } from "./RunHeader";
 import styles from "./RunScreen.module.css";
+import { usePlanMoment, useReading, useSelectedStep } from "./runAddress";
 import { ShareDialog } from "./ShareDialog";
 import { StepLanes } from "./StepLanes";
 import { durationOf } from "./stepSummary";
@@ -207,7 +206,7 @@ function Panels({ run, now, selectedPath, onSelect, children }: PanelsProps) {
   const [width, setWidth] = useStoredState<number>("run.inspector", 408);
   const [height, setHeight] = useStoredState<number>("run.timeline", 224);
   const folding = useFolding();
-  const [moment, showMoment] = useMoment(run);
+  const [moment, showMoment] = usePlanMoment(run);
   const plan = { moment, onMoment: showMoment };
   // The timeline may come a frame later than the cards.
   const shown = useDeferredValue(run);
@@ -359,63 +358,6 @@ function SelectedStep(props: SelectedStepProps) {
 /** Returns the step of the oldest other question to a person; null, the run itself, without one. */
 function nextAsking(run: RunState, answered: string): string | null {
   return openQuestions(run).find((each) => each.request_id !== answered)?.path ?? null;
-}
-
-/** The step that the address names, and a function that changes it. */
-function useSelectedStep(run: RunState): [NodeState | undefined, (path: string | null) => void] {
-  const [search, setSearch] = useSearchParams();
-  const path = search.get("step");
-  const select = useCallback(
-    (next: string | null) => {
-      setSearch(
-        (current) => {
-          const changed = new URLSearchParams(current);
-          if (next === null) changed.delete("step");
-          else changed.set("step", next);
-          return changed;
-        },
-        { replace: true },
-      );
-    },
-    [setSearch],
-  );
-  return [path === null ? undefined : run.nodes.get(path), select];
-}
-
-/** The moment of the plan that the address names, null for now, and a function that changes it. */
-function useMoment(run: RunState): [PlanMoment, (moment: PlanMoment) => void] {
-  const [search, setSearch] = useSearchParams();
-  const show = useCallback(
-    (next: PlanMoment) => {
-      setSearch(
-        (current) => {
-          const changed = new URLSearchParams(current);
-          if (next === null) changed.delete("change");
-          else changed.set("change", String(next));
-          return changed;
-        },
-        { replace: true },
-      );
-    },
-    [setSearch],
-  );
-  const named = search.get("change");
-  const moment = named === null ? Number.NaN : Number(named);
-  return [graphsAt(run, moment) === null ? null : moment, show];
-}
-
-/** Whether the address asks for the result alone, and a function that changes it. */
-function useReading(): [boolean, (isReading: boolean) => void] {
-  const [search, setSearch] = useSearchParams();
-  const read = (isReading: boolean) => {
-    setSearch((current) => {
-      const changed = new URLSearchParams(current);
-      if (isReading) changed.set("view", "result");
-      else changed.delete("view");
-      return changed;
-    });
-  };
-  return [search.get("view") === "result", read];
 }
 
 /** Reads out the end of waves, failures, approvals and the end of the run; nothing else. */

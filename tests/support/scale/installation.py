@@ -60,6 +60,8 @@ _LIMITS: Final = {
     "PLANWAVE_LIMIT_DRAIN_S": 5,
 }
 _AT_ONCE: Final = 6
+_ASK_AGAIN: Final = {httpx2.codes.SERVICE_UNAVAILABLE, httpx2.codes.TOO_MANY_REQUESTS}
+"""A server was away, or too many executions wait: a client asks again."""
 _ENDS_S: Final = 120
 
 
@@ -135,8 +137,8 @@ class Installation:
                     key = {"Idempotency-Key": new_id()}
                     body = {"graph": graph, "start": True}
                     answer = await client.post("/api/execute", json=body, headers=key)
-                    while answer.status_code == httpx2.codes.SERVICE_UNAVAILABLE:
-                        await asyncio.sleep(0.2)  # a server that was away: a client asks again
+                    while answer.status_code in _ASK_AGAIN:
+                        await asyncio.sleep(0.2)
                         answer = await client.post("/api/execute", json=body, headers=key)
                     assert answer.status_code == httpx2.codes.ACCEPTED, answer.text
                     created.append(answer.json()["execution_id"])

@@ -1,6 +1,7 @@
 import { useCallback, useState } from "react";
 import { PlanUnion } from "@/canvas/PlanUnion";
 import type { RunState } from "@/stream/runState";
+import { outerStep } from "./forkObstacle";
 import { ChangesDialog } from "./PlanChanges";
 import { graphsAt, momentWords, type PlanMoment, statusAt } from "./planMoments";
 
@@ -25,7 +26,7 @@ export function ChangedPlan({ run, moment, selectedPath, onSelect }: ChangedPlan
         label={`The plan, ${momentWords(run, moment)}`}
         {...graphs}
         statusOf={statusOf}
-        chosen={selectedPath}
+        chosen={selectedPath && outerStep(selectedPath)}
         onChoose={(id) => (nodes.has(id) ? onSelect(id) : setOpen(true))}
       />
       <ChangesDialog changes={changes} open={isOpen} onClose={() => setOpen(false)} />

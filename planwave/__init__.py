@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from planwave.nodes.registry import Registry
     from planwave.planner.planner import Planner
     from planwave.service.library.graphs import BuiltGraph
+    from planwave.service.library.proposals import Proposal
     from planwave.service.library.results import Failure, Missing, RunResult
     from planwave.service.library.runs import Run
     from planwave.service.library.sources import StoredExecution
@@ -130,6 +131,7 @@ _MODULES = {
     "planwave.nodes.registry": ("Registry",),
     "planwave.planner.planner": ("Planner",),
     "planwave.service.library.graphs": ("BuiltGraph",),
+    "planwave.service.library.proposals": ("Proposal",),
     "planwave.service.library.results": ("Failure", "Missing", "RunResult"),
     "planwave.service.library.runs": ("Run",),
     "planwave.service.library.sources": ("StoredExecution",),
@@ -177,6 +179,7 @@ __all__ = [
     "PlanwaveError",
     "Port",
     "PostgresStore",
+    "Proposal",
     "Registry",
     "Result",
     "ResumableType",

@@ -27,6 +27,7 @@ from planwave.service.library.arguments import (
     RunArguments,
     arguments_of,
     check_flags,
+    check_plan_arguments,
     check_text,
     known_arguments,
 )
@@ -364,11 +365,7 @@ async def plan(
         ProviderError: A model call failed.
         TypeError: An argument is of another type.
     """
-    check_text("a goal", goal)
-    check_text("a provider", provider, is_optional=True)
-    check_text("a model", model, is_optional=True)
-    if on_progress is not None and not callable(on_progress):
-        raise TypeError(f"on_progress is a function that takes an event, not {on_progress!r}")
+    check_plan_arguments("a goal", goal, provider, model, on_progress)
     provider, model = named_model(provider, model)
     tracer = _program.tracer
     async with open_node_services(goal, tracer=tracer) as services:

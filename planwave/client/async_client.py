@@ -525,7 +525,7 @@ class AsyncClient(
         """Have a model write how an execution could go on; nothing of it is done before ``revise`` with its graph.
 
         Args:
-            execution_id: An execution that runs or waits.
+            execution_id: An execution; of one that has ended, ``fork`` takes the graph.
             request: What is to be different, in words.
             provider: Who writes it; by default the provider of the service.
             model: A model of that provider.

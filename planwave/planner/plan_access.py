@@ -26,6 +26,8 @@ _ADDRESS: Final = re.compile(r"(?:url|uri|endpoint)$", re.IGNORECASE)
 _NAMED: Final = {"tool": ("tool", "name"), SERVER_TYPE: ("server", "server")}
 """By type of node: what a field of its data names."""
 _LOUD: Final = frozenset({"write", "once"})
+_ADDRESSED: Final = "addressed host"
+"""The kind, within this module, of a host in a field that holds an address."""
 _ASKS: Final = "approval"
 """The type whose nodes ask a person; the way on depends on the answer."""
 
@@ -52,7 +54,8 @@ def new_access(before: Graph, after: Graph, catalogue: NodeTypes) -> list[Access
     new: dict[tuple[str, str], Access] = {}
     for each in _access_of(after, catalogue):
         if each[:2] not in known:
-            new.setdefault(each[:2], each)
+            named = each._replace(kind="host") if each.kind == _ADDRESSED else each
+            new.setdefault(named[:2], named)
     for each in _lost(before, after, catalogue):
         new.setdefault(each[:2], each)
     found = list(new.values())
@@ -84,7 +87,8 @@ def _of_node(node: Node, graph: Graph, catalogue: NodeTypes) -> Iterator[tuple[s
             yield "model", f"{provider}/{model}"
     if "flow" in node.data:
         yield "flow", _text(node.data["flow"])
-    for name in (*_fixed_hosts(node), *_unfixed_hosts(node, graph)):
+    yield from _fixed_hosts(node)
+    for name in _unfixed_hosts(node, graph):
         yield "host", name
 
 
@@ -102,11 +106,18 @@ def _texts_of(node: Node) -> Iterator[tuple[str, str]]:
                 stack += cast("dict[str, Json]", each).values()
 
 
-def _fixed_hosts(node: Node) -> Iterator[str]:
-    for _, text in _texts_of(node):
+def _fixed_hosts(node: Node) -> Iterator[tuple[str, str]]:
+    """Yield the hosts in the texts of a node; those in its addresses in two ways.
+
+    So a host that was only mentioned before, such as in the text of a step, is new where a node asks it.
+    """
+    for field, text in _texts_of(node):
         for host in _HOST.findall(text):
             if "{" not in host:
-                yield host.rpartition("@")[2].lower()
+                name = host.rpartition("@")[2].lower()
+                yield "host", name
+                if _ADDRESS.search(field):
+                    yield _ADDRESSED, name
 
 
 def _unfixed_hosts(node: Node, graph: Graph) -> Iterator[str]:

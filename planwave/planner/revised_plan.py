@@ -21,6 +21,7 @@ class RevisedPlan(NamedTuple):
         graph: The graph, read.
         progress: How far it has been run, where it is being run: what has begun cannot change.
         results: The begin of what its nodes gave so far, by id.
+        has_ended: Whether the run of it has ended: a new one begins with the changed plan.
     """
 
     goal: str
@@ -28,6 +29,7 @@ class RevisedPlan(NamedTuple):
     graph: Graph
     progress: Progress | None = None
     results: Mapping[str, str] = {}
+    has_ended: bool = False
 
 
 class RevisionReading(NamedTuple):

@@ -57,7 +57,15 @@ def revision_prompt(plan: RevisedPlan, words: str) -> str:
         "edges": [_shown_edge(edge) for edge in plan.graph.edges],
     }
     text = json.dumps(shown, ensure_ascii=False)
-    return revise_prompt(plan.goal, text, words, is_running=plan.progress is not None)
+    progress = plan.progress if not plan.has_ended else None
+    return revise_prompt(
+        plan.goal,
+        text,
+        words,
+        is_running=progress is not None,
+        has_ended=plan.has_ended,
+        used_ids=() if progress is None else progress.used,
+    )
 
 
 def _shown_node(node: Node) -> dict[str, Json]:
@@ -264,9 +272,11 @@ class _Reviser:
     def _begun_findings(self, graph: Graph) -> list[Diagnostic]:
         """Return what of a plan that is being run would change although it has begun."""
         progress = self._before.progress
-        if progress is None:
+        if progress is None or self._before.has_ended:
             return []
-        found = running.revision_findings(self._before.graph, graph, progress)
+        before = self._before.graph
+        passive = running.never_executed(before, self._context.catalogue)
+        found = running.revision_findings(before, graph, progress, passive)
         return [each for each in found if each.code != running.NOTHING_CHANGED]
 
     def _with_present_ids(self, after: Graph) -> Graph:
@@ -327,7 +337,8 @@ class _Reviser:
             case _Rename(id=node_id, to=new_id):
                 return [Rename(node_id, new_id)]
             case _SetTitle(title=title):
-                return [SetTitle(title)]
+                # A run keeps its title, whatever becomes of its graph.
+                return [SetTitle(title)] if self._before.progress is None else ()
 
     def _drafted(self, plan: ReplyPlan, pointer: str) -> dict[str, Any]:
         """Return the document of the one node, with its edges, or of the one edge; without errors."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -133,7 +133,15 @@ def repair_prompt(
     )
 
 
-def revise_prompt(goal: str, plan: str, words: str, *, is_running: bool = False) -> str:
+def revise_prompt(
+    goal: str,
+    plan: str,
+    words: str,
+    *,
+    is_running: bool = False,
+    has_ended: bool = False,
+    used_ids: Collection[str] = (),
+) -> str:
     """Return the user prompt for the change of a plan.
 
     Args:
@@ -141,8 +149,18 @@ def revise_prompt(goal: str, plan: str, words: str, *, is_running: bool = False)
         plan: The plan as JSON text.
         words: What is to be different, in the words of a person.
         is_running: Whether the plan is being run, so that what has begun stays.
+        has_ended: Whether the plan was run, and that run has ended.
+        used_ids: The ids of steps that were dropped from the running plan.
     """
-    return _render("revision.j2", goal=goal, plan=plan, words=words, is_running=is_running)
+    return _render(
+        "revision.j2",
+        goal=goal,
+        plan=plan,
+        words=words,
+        is_running=is_running,
+        has_ended=has_ended,
+        used_ids=sorted(used_ids),
+    )
 
 
 def small_planner_prompt(goal: str, example_goal: str, example_plan: str) -> tuple[str, str, str]:

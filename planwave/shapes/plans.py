@@ -253,7 +253,8 @@ class ReplanResponse(ProposalDocument):
 
     execution_id: str
     graph: GraphDocument
-    """The changed graph: `POST /api/executions/{execution_id}/revise` lets the execution go on with it."""
+    """The changed graph: `POST /api/executions/{execution_id}/revise` lets the execution go on with it, and of one that
+    has ended, `POST /api/executions/{execution_id}/fork` makes a new one."""
 
 
 class RevisionDiffResponse(GraphDifference):

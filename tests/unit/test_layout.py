@@ -87,7 +87,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     ),
     "service/executions": "carried execution_service input_sets option_limits plan_edits",
     "service/flows": "flow_queries flow_tools",
-    "service/library": "arguments event_loops stores",
+    "service/library": "arguments commands event_loops stores",
     "service/notifications": "documents messages notification_service",
     "service/plans": "revisions",
     "service/queries": "answered caller_failures dependency_view",

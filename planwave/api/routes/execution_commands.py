@@ -220,7 +220,7 @@ async def revise_execution(
 @router.post(
     "/api/executions/{execution_id}/replan",
     operation_id="replanExecution",
-    summary="Have a model write a change of an execution that runs or waits",
+    summary="Have a model write a change of an execution",
     responses={
         **success(ReplanResponse, "What a person may take.", _REPLAN),
         **problems(404, 409, 422, 502),
@@ -234,7 +234,8 @@ async def replan_execution(
     """Have a model write how an execution that runs or waits could go on; it goes on as it is meanwhile.
 
     The answer has the changed graph, what it changes, and what it would reach that the graph does not yet. Nothing of it is
-    stored: `POST /api/executions/{execution_id}/revise` with the graph, and `If-Match` with `base`, takes it.
+    stored: `POST /api/executions/{execution_id}/revise` with the graph, and `If-Match` with `base`, takes it. Where the
+    execution has ended, `POST /api/executions/{execution_id}/fork` with the graph takes it.
     """
     proposal = await service.changes.replan(
         execution_id, body.request, provider=body.provider, model=body.model

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import FLOW, Edge, Graph, Json, edge_document, node_document
 from planwave.graph.plan import canonical_json, without_ui
+from planwave.graph.protocols import NodeTypes
 from planwave.graph.topology import materialized_ids
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ class Progress(NamedTuple):
     spent: Collection[str] = ()
     winners: Mapping[str, str] = {}
     used: Collection[str] = ()
+
+
+def never_executed(graph: Graph, catalogue: NodeTypes) -> set[str]:
+    """Return the ids of the nodes whose type is never executed."""
+    facts = ((node.id, catalogue.type_info(node.type)) for node in graph.nodes)
+    return {node_id for node_id, each in facts if each is not None and not each.executes}
 
 
 def graph_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> GraphChangeDocument:

@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING
 
-from planwave.events import ExecutionState
+from planwave.events import ENDED_STATUS
 from planwave.events.plan_changes import NO_GRAPH
-from planwave.graph.editing.editor import PlanContent
 from planwave.graph.editing.revision import changed_graph, graph_change
 from planwave.graph.model import Json
 from planwave.graph.plan import graph_hash
 from planwave.graph.reading.documents import read_graph
-from planwave.graph.result import result_text
 from planwave.ids import new_id
-from planwave.planner.revised_plan import RevisedPlan
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.executions.command_rules import Revise
+from planwave.service.executions.command_rules import NOTE_CHARS, Revise
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.run_spec import run_spec_from_events
 from planwave.service.flows.flow_queries import flows_of_caller
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.plan_service import PlanService, require_stored_plan
-from planwave.service.plans.proposals import nothing_changed, proposal_of, require_words
+from planwave.service.plans.proposals import plan_of_run, replan_document, require_words
 from planwave.service.plans.revision_service import RevisionService
 
 if TYPE_CHECKING:
-    from planwave.shapes.common import GraphDocument
     from planwave.shapes.nodes import PlanChangeResponse
     from planwave.shapes.plans import ReplanResponse
-
-
-_NOTE_CHARS: Final = 1_000
-_SHOWN_CHARS: Final = 400
-"""The characters of a result that the model is shown."""
 
 
 class ExecutionChanges:
@@ -98,7 +89,7 @@ class ExecutionChanges:
         before_graph = state.graph or NO_GRAPH
         document = changed_graph(before_graph, graph_change(before_graph, new.document))
         versions = None if expected is None else sorted(expected)
-        command = Revise(document, versions, note[:_NOTE_CHARS], current_principal().as_json())
+        command = Revise(document, versions, note[:NOTE_CHARS], current_principal().as_json())
         command.check(state)
         await self._executions.send_command(execution_id, command)
         records = (await self._executions.live_executions.state(execution_id)).changes.records
@@ -116,7 +107,8 @@ class ExecutionChanges:
         """Have a model write a change of the graph of an execution; it goes on as it is until a person takes that.
 
         The model reads what steps gave, which may come from anywhere: so no change of a model is made without a
-        person. ``revise`` with the graph of the proposal makes it.
+        person. ``revise`` with the graph of the proposal makes it; where the execution has ended, a fork with that
+        graph, for which nothing is fixed: the steps that stay as they are lend their results.
 
         Args:
             execution_id: Which.
@@ -133,31 +125,13 @@ class ExecutionChanges:
         dependencies, chosen = self._dependencies, (provider, model)
         require_words(request, dependencies.limits.goal_chars)
         state = await self._executions.live_executions.state(execution_id)
-        Revise(state.graph or NO_GRAPH, None, "", current_principal().as_json()).check(state)
-        graph, _ = read_graph(state.graph or NO_GRAPH)
-        revised = RevisedPlan(
-            state.goal,
-            PlanContent(state.title, graph.to_document()),
-            graph,
-            state.changes.progress(state.nodes, graph),
-            _results_of(state),
-        )
+        if state.status not in ENDED_STATUS:  # else a fork takes it
+            Revise(state.graph or NO_GRAPH, None, "", current_principal().as_json()).check(state)
+        plan = plan_of_run(state)
         revision = await self._revisions.write_revision(
-            state.plan_id or new_id(), revised, request, chosen
+            state.plan_id or new_id(), plan, request, chosen
         )
-        at = dependencies.timestamp()
-        proposal = await asyncio.to_thread(
-            proposal_of, revised, request, revision, dependencies.catalogue, at
+        at, catalogue = dependencies.timestamp(), dependencies.catalogue
+        return await asyncio.to_thread(
+            replan_document, state, plan, request, revision, catalogue, at
         )
-        changed = revision.reading.graph
-        if proposal is None or changed is None or proposal["hash"] == proposal["base"]:
-            raise nothing_changed("the execution goes on as it is", revision.reading.answer)
-        document = cast("GraphDocument", changed.document)
-        proposal["base"] = state.plan_hash or proposal["base"]  # without policies of its request
-        return {**proposal, "execution_id": execution_id, "graph": document}
-
-
-def _results_of(state: ExecutionState) -> dict[str, str]:
-    """Return the begin of what the nodes of an execution gave, by id."""
-    given = ((path, node.delivered) for path, node in state.nodes.items() if "[" not in path)
-    return {path: result_text(outputs)[:_SHOWN_CHARS] for path, outputs in given if outputs}

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from planwave.principals import PrincipalDocument
     from planwave.shapes.common import GraphDocument
 
+NOTE_CHARS: Final = 1_000
+"""The characters of the note of a change."""
 _NODES_SHOWN: Final = 8
 
 

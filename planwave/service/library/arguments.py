@@ -41,12 +41,17 @@ class RunArguments(_StartArguments, total=False):
     registry: Registry | None
 
 
-class PlanArguments(TypedDict, total=False):
-    """The keywords of ``planwave.plan``."""
+class ReplanArguments(TypedDict, total=False):
+    """The keywords of ``Run.replan``."""
 
     provider: str | None
     model: str | None
     on_progress: Callable[[PlanEvent], None] | None
+
+
+class PlanArguments(ReplanArguments, total=False):
+    """The keywords of ``planwave.plan``."""
+
     answers: Mapping[str, str] | None
 
 
@@ -111,6 +116,28 @@ def check_text(what: str, value: object, *, is_optional: bool = False) -> None:
     """
     if not isinstance(value, str) and not (is_optional and value is None):
         raise TypeError(f"{what} is text, not {value!r}")
+
+
+def check_plan_arguments(
+    what: str, words: object, provider: object, model: object, on_progress: object
+) -> None:
+    """Check what a model is asked to plan.
+
+    Args:
+        what: What the words are, such as ``a goal``.
+        words: What is to be done.
+        provider: Who plans, or None.
+        model: The same.
+        on_progress: What the progress is reported to, or None.
+
+    Raises:
+        TypeError: An argument is of another type.
+    """
+    check_text(what, words)
+    check_text("a provider", provider, is_optional=True)
+    check_text("a model", model, is_optional=True)
+    if on_progress is not None and not callable(on_progress):
+        raise TypeError(f"on_progress is a function that takes an event, not {on_progress!r}")
 
 
 def check_flags(**flags: object) -> None:

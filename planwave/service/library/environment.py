@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,6 +66,7 @@ class RunDependencies:
     timestamp = staticmethod(utc_now)
 
     def __init__(self, environment: RunEnvironment, store: RunStore) -> None:
+        self._environment = environment
         self.store, self.catalogue = store, environment.catalogue
         self.renderer, self.parent_calls = environment.renderer, ParentCallRecorder(store)
         self.services = with_recorder(environment.services, self.parent_calls)
@@ -74,6 +75,16 @@ class RunDependencies:
     def planner(self) -> Any:
         """The planner, whose rules hold for plans of models; None for the rules of all plans."""
         return getattr(self.services, "planner", None)
+
+    @asynccontextmanager
+    async def open_services(self, goal: str) -> AsyncGenerator[Any]:
+        """Yield the services, which are opened for a goal where there are none yet."""
+        if self.services is not None:
+            yield self.services
+            return
+        opening = self._environment.services_factory(goal, self.parent_calls)
+        async with opening as self.services:
+            yield self.services
 
     def node_services(self, goal: str) -> Any:
         """Return what nodes find as ``context.services``; they were opened for this goal."""

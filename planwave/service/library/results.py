@@ -18,11 +18,15 @@ from planwave.graph.model import DataValue, Graph, Json
 from planwave.graph.outputs import outputs_from_json
 from planwave.graph.result import main_output, without_error
 from planwave.graph.suggestions import closest_match
+from planwave.service.executions.session import is_driven_here
 from planwave.service.library.sources import LoadedRun
+from planwave.service.library.stores import is_owned_elsewhere
 from planwave.source_locations import trimmed
 from planwave.storage.documents import build_document
+from planwave.storage.records import is_interrupted
 
 if TYPE_CHECKING:
+    from planwave.executor.driver.execution import Execution
     from planwave.service.library.runs import Run
     from planwave.shapes.executions import DocumentResponse
 
@@ -250,6 +254,27 @@ def _without_wrappers(failed: Sequence[Failure]) -> list[Failure]:
         for each in failed
         if each.code != NESTED_FAILED or not any(path.startswith(f"{each.path}[") for path in paths)
     ]
+
+
+def result_of(run: Run, loaded: LoadedRun, execution: Execution | None) -> RunResult:
+    """Return the result of a run so far.
+
+    Args:
+        run: The run.
+        loaded: What is known of it.
+        execution: Its driver, where this process drives it or has driven it to its rest.
+    """
+    execution_id = loaded.record.execution_id
+    if execution is not None:
+        status, outputs, error = execution.status, execution.outputs, execution.error
+    else:
+        state = loaded.state()
+        status, error = state.status, state.error
+        outputs = stored_outputs(state, loaded.spec.graph)
+    is_owned = is_driven_here(execution_id) or is_owned_elsewhere(run.environment.store)
+    interrupted = is_interrupted(status, is_owned=is_owned, was_accepted=loaded.record.queued)
+    events = tuple(loaded.events)
+    return RunResult(execution_id, status, outputs, error, interrupted, run, loaded, events)
 
 
 def stored_outputs(state: ExecutionState, graph: Graph) -> dict[str, Mapping[str, DataValue]]:

@@ -5,48 +5,38 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Generator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from planwave.errors import Conflict, PlanwaveError
+from typing_extensions import Unpack
+
+from planwave.errors import PlanwaveError
 from planwave.events import Event, ExecutionState
-from planwave.events.request_text import is_timer
 from planwave.events.types import TypedEvent, typed_event
 from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import Subscription
 from planwave.executor.driver.revisions import plan_changed
 from planwave.graph.model import Graph, Json
-from planwave.graph.protocols import Suspension
 from planwave.planner.cost_estimate import require_default_model
 from planwave.planner.plan_check import require_for_author
 from planwave.principals import LIBRARY
 from planwave.service.executions.answers import request_answered
-from planwave.service.executions.command_rules import (
-    Answer,
-    Cancel,
-    Command,
-    Resume,
-    told_by_rule,
-)
+from planwave.service.executions.command_rules import Answer, Cancel, Revise
 from planwave.service.executions.fork import ForkRequest, NodeChanges, failed_nodes
 from planwave.service.executions.plan_approval import approval_request
-from planwave.service.executions.session import ExecutionSession, is_driven_here
+from planwave.service.executions.session import ExecutionSession
 from planwave.service.library.arguments import (
     NOT_GIVEN,
+    ReplanArguments,
     answer_of,
     check_fork_arguments,
+    check_plan_arguments,
     check_text,
     known_arguments,
 )
+from planwave.service.library.commands import RunCommands
 from planwave.service.library.environment import (
     OnEvents,
     RunDependencies,
@@ -55,7 +45,8 @@ from planwave.service.library.environment import (
 )
 from planwave.service.library.event_loops import require_no_loop, run_now, running_loop
 from planwave.service.library.graphs import GraphSource, build_graph, uses_services
-from planwave.service.library.results import RunResult, stored_outputs
+from planwave.service.library.proposals import Proposal, propose, require_services, revise_command
+from planwave.service.library.results import RunResult, result_of
 from planwave.service.library.sources import (
     LoadedRun,
     RunJournal,
@@ -63,15 +54,13 @@ from planwave.service.library.sources import (
     first_graph,
     fork_request,
 )
-from planwave.service.library.stores import RunStore, is_owned_elsewhere, open_store
+from planwave.service.library.stores import RunStore, open_store
 from planwave.source_locations import cause_of, hides_inner_frames, shortened
-from planwave.storage.records import is_interrupted
+
+if TYPE_CHECKING:
+    from planwave.nodes.services import PlanEvent
 
 _STOPPED: Final = "the caller stopped listening"
-_RESUME: Final = Resume(waits=True)
-_Reply = tuple[Command, asyncio.Future[None]]
-"""A command, and the future that is done once it is durable."""
-
 
 Loader = Callable[[RunStore], Awaitable[LoadedRun]]
 """Loads what a run executes, from its open store."""
@@ -100,10 +89,9 @@ class Run:
     def __init__(
         self, environment: RunEnvironment, source: LoadedRun | Loader, *, is_due: bool = True
     ) -> None:
-        self.environment, self._is_due = environment, is_due
-        self._source = source
-        self._waits_for_time_limits = self._may_end_before = False
-        self._commands: list[Command] = []
+        self.environment, self._source = environment, source
+        self._commands = RunCommands(is_due=is_due)
+        self._dependencies: RunDependencies | None = None
         self._execution: Execution | None = None
         self._task: asyncio.Task[None] | None = None
         self._starting = threading.Lock()
@@ -128,8 +116,8 @@ class Run:
         return f"<Run {self.execution_id}>"
 
     def __del__(self) -> None:
-        is_cancelled = any(isinstance(each, Cancel) for each in self.__dict__.get("_commands", ()))
-        if self.__dict__.get("_task", self) is None and self._has_work and not is_cancelled:
+        is_idle = self.__dict__.get("_task", self) is None
+        if is_idle and self._has_work and not self._commands.of(Cancel):
             warnings.warn(
                 f"{self!r} was never awaited, so it did not begin; await it or iterate over it",
                 RuntimeWarning,
@@ -144,7 +132,7 @@ class Run:
         if (execution := self._running_execution) is not None:
             self._send(partial(execution.cancel, cause))
         elif self._task is None or not self._is_over:
-            self._commands.append(Cancel(cause))
+            self._commands.pending.append(Cancel(cause))
 
     @overload
     def answer(self, request_id: str, answer: Json) -> Run: ...
@@ -194,8 +182,7 @@ class Run:
         fields = {"decision": decision, "value": value, "note": note, "form": form}
         answer = answer_of(answer, fields)
         check_text("the id of a request", request_id)
-        answers = [each for each in self._commands if isinstance(each, Answer)]
-        if any(each.request_id == request_id for each in answers):
+        if any(each.request_id == request_id for each in self._commands.of(Answer)):
             raise request_answered(request_id)
         command = Answer(request_id, answer, LIBRARY.as_json())
         if isinstance(self._source, LoadedRun):
@@ -204,8 +191,76 @@ class Run:
             if (execution := self._running_execution) is not None:
                 self._send(partial(command.send, execution, state))
                 return self
-        self._commands.append(command)
+        self._commands.pending.append(command)
         return self
+
+    @hides_inner_frames
+    @known_arguments
+    def revise(self, graph: GraphSource | Proposal, *, note: str = "") -> Run:
+        """Let the run go on with a changed graph; call it from any thread.
+
+        What has begun stays as it is, with the edges into it; all else may be changed, added and dropped,
+        and so may steps that failed. A run that rests continues when it is awaited or iterated over again.
+
+        Args:
+            graph: The graph that it becomes, or what [replan][planwave.Run.replan] proposed; nodes are the
+                same by their ids.
+            note: Why; kept with the change.
+
+        Returns:
+            This run.
+
+        Raises:
+            GraphInvalid: The graph has errors, or what has begun would change; when it is awaited, for
+                what has begun meanwhile.
+            Conflict, PreconditionFailed: The run has ended or not begun, or was changed meanwhile.
+        """
+        check_text("a note", note)
+        if self._commands.of(Revise):
+            raise plan_changed()
+        state, catalogue = self._loaded.state(), self.environment.catalogue
+        command = revise_command(graph, note, state, catalogue)
+        if (execution := self._running_execution) is None:
+            self._commands.pending.append(command)
+            return self
+        require_services(command, self._dependencies, catalogue)
+        self._send(partial(self._commands.send, command, execution, state))
+        return self
+
+    @hides_inner_frames
+    @known_arguments
+    async def replan(
+        self,
+        words: str,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        on_progress: Callable[[PlanEvent], None] | None = None,
+    ) -> Proposal:
+        """Have a model propose a change of the run, which goes on as it is until [revise][planwave.Run.revise] takes it.
+
+        Of a run that has ended, ``run.fork(graph=proposal.graph)`` takes it.
+
+        Args:
+            words: What is to be different.
+            provider: See [plan][planwave.plan].
+            model: See [plan][planwave.plan].
+            on_progress: See [plan][planwave.plan].
+
+        Raises:
+            InputError: ``nothing-changed``: the words ask for nothing that can be done, as the model says.
+            Conflict: The graph of the run cannot be changed now; see [revise][planwave.Run.revise].
+            PlanInvalid, ProviderError, TypeError: See [plan][planwave.plan].
+        """
+        check_plan_arguments("what is to be different", words, provider, model, on_progress)
+        state = self._loaded.state()
+        return await propose(self.environment, state, words, (provider, model), on_progress)
+
+    @hides_inner_frames
+    def replan_sync(self, words: str, **arguments: Unpack[ReplanArguments]) -> Proposal:
+        """Return what [replan][planwave.Run.replan] proposes, from code without an event loop."""
+        require_no_loop("run.replan_sync", "run.replan(…)")
+        return asyncio.run(self.replan(words, **arguments))
 
     def resume(self) -> Run:
         """Continue a run that was interrupted or paused; await it or iterate over it.
@@ -219,8 +274,7 @@ class Run:
         Raises:
             Conflict: When it is awaited: it has ended, or waits for an answer without a time limit.
         """
-        self._is_due = self._waits_for_time_limits = True
-        self._may_end_before = self._running_execution is not None
+        self._commands.resume(may_end_before=self._running_execution is not None)
         return self
 
     def retry(self) -> Run:
@@ -261,14 +315,7 @@ class Run:
     def _fork(self, request: Callable[[ExecutionState], ForkRequest]) -> Run:
         async def load(store: RunStore) -> LoadedRun:
             parent = await self._load(store)
-            if not parent.is_stored:
-                raise Conflict(
-                    "the run has not started yet",
-                    code="not-started",
-                    hint="await it first, then retry or fork it",
-                )
-            parent_id = parent.record.execution_id
-            return await create_fork(store, self.environment.catalogue, parent_id, request)
+            return await create_fork(store, self.environment.catalogue, parent, request)
 
         return Run(self.environment, load)
 
@@ -312,26 +359,9 @@ class Run:
         """
         if self._execution is None and (self._task is None or self._task.done()):
             run_now(self._read)
-        loaded, execution = self._loaded, self._execution
-        if self._task is None and not loaded.is_stored:
+        if self._task is None and not self._loaded.is_stored:
             raise RuntimeError("the run has not started yet; await it, or call run.wait()")
-        if execution is not None:
-            status, outputs, error = execution.status, execution.outputs, execution.error
-        else:
-            state = loaded.state()
-            status, error = state.status, state.error
-            outputs = stored_outputs(state, loaded.spec.graph)
-        is_owned = is_driven_here(self.execution_id) or is_owned_elsewhere(self.environment.store)
-        return RunResult(
-            self.execution_id,
-            status,
-            outputs,
-            error,
-            is_interrupted(status, is_owned=is_owned, was_accepted=loaded.record.queued),
-            self,
-            loaded,
-            tuple(loaded.events),
-        )
+        return result_of(self, self._loaded, self._execution)
 
     @property
     def execution_id(self) -> str:
@@ -416,8 +446,7 @@ class Run:
 
     @property
     def _has_work(self) -> bool:
-        is_due = self._is_due and not (self._may_end_before and self._is_over)
-        return is_due or bool(self._commands)
+        return self._commands.have_work(lambda: self._is_over)
 
     def _send(self, command: Callable[[], object]) -> None:
         """Call a command of the running execution in the thread of its event loop."""
@@ -466,14 +495,16 @@ class Run:
             loaded = await self._load(store)
             if loaded.is_stored and loaded.epoch is None:
                 await loaded.catch_up(store)
-            dependencies = RunDependencies(environment, store)
-            may_have_calls, replies = loaded.is_stored, list[_Reply]()
+            dependencies = self._dependencies = RunDependencies(environment, store)
+            may_have_calls = loaded.is_stored
             if self._has_work:
                 resources.push_async_callback(environment.renderer.close)
                 session = await self._open_session(dependencies, loaded, resources)
                 observed = observe_run(environment, loaded.state(), resources)
                 execution = await self._prepare(session, store, loaded, observed)
-                replies = self._apply_commands(execution)
+                with self._rejected_once():
+                    self._commands.check(self._loaded.state())
+                self._commands.send_pending(execution, self._loaded.state())
                 if subscribed is not None:
                     earlier = () if loaded.is_stored else tuple(loaded.events)
                     subscribed.set_result((earlier, execution.events()))
@@ -481,10 +512,8 @@ class Run:
                 await session.drive()
             if may_have_calls or dependencies.services is not None:
                 await loaded.read_calls(store)
-        for command, reply in replies:
-            if reply.done() and not reply.cancelled():
-                with self._rejected_once(), told_by_rule(command, loaded.state):
-                    reply.result()
+        with self._rejected_once():
+            self._commands.raise_refused(loaded.state)
 
     @contextmanager
     def _rejected_once(self) -> Generator[None]:
@@ -492,7 +521,8 @@ class Run:
         try:
             yield
         except PlanwaveError:
-            self._commands, self._is_due, self._task = [], False, None
+            self._commands.clear()
+            self._task = None
             raise
 
     async def _load(self, store: RunStore) -> LoadedRun:
@@ -517,12 +547,13 @@ class Run:
         )
         with self._rejected_once():
             loaded.program = session.bind()
-        if dependencies.services is None and (uses_services(loaded.program) or spec.written_by):
-            opening = environment.services_factory(spec.goal, dependencies.parent_calls)
-            dependencies.services = await resources.enter_async_context(opening)
-            providers = dependencies.services.providers
+        programs = [loaded.program, *self._commands.changed_programs(environment.catalogue)]
+        if dependencies.services is None and (any(map(uses_services, programs)) or spec.written_by):
+            opening = dependencies.open_services(spec.goal)
+            providers = (await resources.enter_async_context(opening)).providers
             with self._rejected_once():
-                require_default_model(spec.graph, environment.catalogue, providers)
+                for each in programs:
+                    require_default_model(each.graph, environment.catalogue, providers)
         if spec.written_by and len(loaded.events) == 1:
             first = await first_graph(dependencies.store, spec.parent)
             with self._rejected_once():
@@ -541,7 +572,7 @@ class Run:
         if loaded.epoch is None:
             await loaded.catch_up(store)
             with self._rejected_once():
-                self._check_commands(loaded.state())
+                self._commands.check(loaded.state())
             await session.claim()
             await loaded.catch_up(store)
             if loaded.program is None:
@@ -562,38 +593,8 @@ class Run:
         return await session.prepare(
             RunJournal(store, loaded),
             parks="always",
-            waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
+            waits_for=self._commands.waits_for,
             approval=approval,
             causes=loaded.causes,
             on_events=observed,
         )
-
-    def _check_commands(self, state: ExecutionState) -> None:
-        for command in self._commands:
-            command.check(state)
-        if state.is_over or (self._is_due and not self._commands and state.last_seq > 1):
-            _RESUME.check(state)
-
-    def _apply_commands(self, execution: Execution) -> list[_Reply]:
-        """Send the commands that were given while nothing ran; return them with what they reply.
-
-        Raises:
-            Conflict: The run cannot be resumed: it has ended, or waits for an answer.
-        """
-        state = self._loaded.state()
-        with self._rejected_once():
-            self._check_commands(state)
-        commands, self._commands = self._commands, []
-        if self._is_due and not commands:
-            commands.append(_RESUME)
-        self._is_due = False
-        replies = [(command, command.send(execution, state)) for command in commands]
-        return [(command, reply) for command, reply in replies if reply is not None]
-
-
-def _is_timer(request: Suspension) -> bool:
-    return is_timer(request.request)
-
-
-def _has_time_limit(request: Suspension) -> bool:
-    return request.timeout_s is not None

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
-from planwave.errors import InputError, NotFound, PlanwaveError
+from planwave.errors import Conflict, InputError, NotFound, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
 from planwave.executor.driver.execution import utc_now
 from planwave.executor.inputs import validate_inputs
@@ -85,8 +85,12 @@ class LoadedRun:
         """Read the events that another run may have stored meanwhile, and what is run after them."""
         execution_id, last_seq = self.record.execution_id, len(self.events)
         self.events.extend(await store.events(execution_id, after=last_seq))
-        if any(event.type == "plan.revised" for event in self.events[last_seq:]):
-            self.spec = run_spec_from_events(execution_id, self.events, None)
+        self.follow_changes(self.events[last_seq:])
+
+    def follow_changes(self, events: Sequence[Event]) -> None:
+        """Take the graph that is run since the newest of its events, where they have changed it."""
+        if any(event.type == "plan.revised" for event in events):
+            self.spec = run_spec_from_events(self.record.execution_id, self.events, None)
             self.program = None
 
     async def read_calls(self, store: RunStore) -> None:
@@ -309,7 +313,7 @@ def fork_request(
 async def create_fork(
     store: RunStore,
     catalogue: NodeTypes,
-    parent_id: str,
+    parent: LoadedRun,
     request: Callable[[ExecutionState], ForkRequest],
 ) -> LoadedRun:
     """Return a new execution that reuses the results of another.
@@ -317,12 +321,16 @@ async def create_fork(
     Args:
         store: Where the other one is stored.
         catalogue: The node types.
-        parent_id: The id of the other one.
+        parent: The other one.
         request: Returns what to change, given the state of the other one.
 
     Raises:
-        NotFound, Conflict, GraphInvalid, InputError: See ``ExecutionService.fork``.
+        NotFound, Conflict, GraphInvalid, InputError: See ``ExecutionService.fork``; ``not-started``.
     """
+    if not parent.is_stored:
+        hint = "await it first, then retry or fork it"
+        raise Conflict("the run has not started yet", code="not-started", hint=hint)
+    parent_id = parent.record.execution_id
     before = await load_stored(store, parent_id)
     state = before.state()
     is_owned = is_driven_here(parent_id) or bool(getattr(store, "is_owned_elsewhere", False))
@@ -368,6 +376,7 @@ class RunJournal:
             await self._store.create_execution(run.record, [*run.events, *events])
             run.is_stored = True
         run.events.extend(events)
+        run.follow_changes(events)
 
     async def events(self, execution_id: str) -> Sequence[Event]:
         """Return all events of the run; see ``Journal``."""

@@ -10,21 +10,28 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from planwave.errors import Conflict, InputError, LimitExceeded
+from planwave.events import ENDED_STATUS, ExecutionState
+from planwave.events.plan_changes import NO_GRAPH
 from planwave.graph.editing.difference import graph_difference
 from planwave.graph.editing.editor import PlanContent
 from planwave.graph.operations import Operation, operation_from_json, operation_json
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
+from planwave.graph.reading.documents import read_graph
+from planwave.graph.result import result_text
 from planwave.planner.plan_access import new_access
 from planwave.planner.revised_plan import RevisedPlan, Revision
 from planwave.principals import current_principal
 
 if TYPE_CHECKING:
-    from planwave.shapes.plans import ProposalDocument
+    from planwave.shapes.common import GraphDocument
+    from planwave.shapes.plans import ProposalDocument, ReplanResponse
     from planwave.storage.records import PlanRecord
 
 PROPOSAL: Final = "proposal"
 """The field of a plan's document that has its proposal."""
+_SHOWN_CHARS: Final = 400
+"""The characters of a result that the model is shown."""
 
 
 def proposal_of(
@@ -71,6 +78,43 @@ def proposal_of(
     return cast("ProposalDocument", proposal)
 
 
+def plan_of_run(state: ExecutionState) -> RevisedPlan:
+    """Return the graph of an execution as the plan that is to be changed, with how far it has come."""
+    graph, _ = read_graph(state.graph or NO_GRAPH)
+    given = ((path, node.delivered) for path, node in state.nodes.items() if "[" not in path)
+    return RevisedPlan(
+        state.goal,
+        PlanContent(state.title, graph.to_document()),
+        graph,
+        state.changes.progress(state.nodes, graph),
+        {path: result_text(outputs)[:_SHOWN_CHARS] for path, outputs in given if outputs},
+        has_ended=state.status in ENDED_STATUS,
+    )
+
+
+def replan_document(
+    state: ExecutionState,
+    plan: RevisedPlan,
+    request: str,
+    revision: Revision,
+    catalogue: NodeTypes,
+    at: str,
+) -> ReplanResponse:
+    """Return the proposal of a change of an execution; arguments as those of ``proposal_of``.
+
+    Raises:
+        InputError: ``nothing-changed``.
+    """
+    proposal = proposal_of(plan, request, revision, catalogue, at)
+    changed = revision.reading.graph
+    if proposal is None or changed is None or proposal["hash"] == proposal["base"]:
+        stays = "stays as it was" if plan.has_ended else "goes on as it is"
+        raise nothing_changed(f"the execution {stays}", revision.reading.answer)
+    document = cast("GraphDocument", changed.document)
+    proposal["base"] = state.plan_hash or proposal["base"]  # without policies of its request
+    return {**proposal, "execution_id": state.execution_id, "graph": document}
+
+
 def accepted_operations(plan: PlanRecord, accepted: str) -> tuple[list[Operation], str]:
     """Return the operations of the proposal with a hash, and what was asked for.
 
@@ -93,7 +137,7 @@ def without_proposal(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: each for name, each in document.items() if name != PROPOSAL}
 
 
-def require_words(request: str, most: int) -> None:
+def require_words(request: str, most: int | None) -> None:
     """Check what a person asks for.
 
     Raises:
@@ -103,7 +147,7 @@ def require_words(request: str, most: int) -> None:
     if not request.strip():
         hint = "say what is to be different"
         raise InputError("the request is empty", code="empty-goal", hint=hint)
-    if len(request) > most:
+    if most is not None and len(request) > most:
         raise LimitExceeded("goal_chars", most, len(request), what="the request")
 
 

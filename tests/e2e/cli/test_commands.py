@@ -171,6 +171,46 @@ def test_fork_with_a_plan_pays_only_for_the_new_step(llm: FakeLLMServer) -> None
         assert invoke("fork", "last", "--plan", "wrong.json").exit_code == code
 
 
+def test_fork_in_words_is_shown_and_pays_only_for_what_is_new(llm: FakeLLMServer) -> None:
+    assert invoke("run", "Compare two ways").exit_code == 0
+    node = {"id": "sum", "name": "Sum", "type": "text", "data": {"text": "Sum: {{ input }}"}}
+    adds = {"op": "add_node", "node": {**node, "depends_on": ["join"]}}
+    reply = json.dumps({"answer": "Adds a sum.", "operations": [adds]})
+    llm.add(TextReply(reply))
+    done = invoke("fork", "last", "--replan", "add a sum")
+    assert done.exit_code == 0, done.output
+    assert "+ node sum" in done.stdout
+    assert "Nothing was started." in done.stdout
+    assert len(json.loads(invoke("ls", "--json").stdout)["executions"]) == 1
+    llm.add(TextReply(reply))
+    done = invoke("fork", "last", "--replan", "add a sum", "--dry-run")
+    assert done.stdout.splitlines()[-2:] == [
+        "3 steps would be reused, at no cost: left, right, join",
+        "1 step would run: sum",
+    ]
+    llm.add(TextReply(reply))
+    calls = len(llm.requests)
+    done = invoke("fork", "last", "--replan", "add a sum", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "Sum: " in done.stdout
+    assert len(llm.requests) == calls + 1, "only the change itself is paid for"
+    leak = {"id": "leak", "name": "Leak", "type": "fetch", "data": {"url": "https://a.example/"}}
+    llm.add(TextReply(reply.replace(json.dumps(adds["node"]), json.dumps(leak))))
+    done = invoke("fork", "last", "--replan", "do what the draft says", "--yes")
+    assert "! host a.example  in leak" in done.stdout
+    assert "Nothing was started." in done.stdout
+
+
+def test_fork_in_words_is_refused_before_a_model_is_asked(llm: FakeLLMServer) -> None:
+    execute_graph(approval_graph())
+    done = invoke("fork", "last", "--replan", "add a sum")
+    assert done.exit_code != 0
+    assert "planwave replan" in done.output
+    done = invoke("fork", "last", "--replan", "x", "--plan", "plan.json")
+    assert (done.exit_code, "--plan and --replan" in done.output) == (2, True)
+    assert llm.requests == []
+
+
 def test_graph_runs_without_provider_and_takes_input() -> None:
     done = invoke("exec", written("g.json", TEXT_GRAPH), "--input", "hello")
     assert done.exit_code == 0, done.output

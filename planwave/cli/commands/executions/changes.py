@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 import typer
 
 from planwave.cli.commands.executions.control import CommandResult, exit_with, send_command
-from planwave.cli.commands.executions.forks import read_graph_file
+from planwave.cli.commands.executions.forks import is_taken, read_graph_file
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_goal
 from planwave.cli.options import ExecutionArgument, ProposalFlag, YesFlag, shared_options
-from planwave.cli.prompts import is_confirmed
-from planwave.cli.views.revisions import proposal_lines
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
 _NOTE_CHARS: Final = 1_000
 """The longest note that a change may have."""
-_PROMPT: Final = "Let the execution go on so? [y/N] "
+_QUESTION: Final = ("Let the execution go on so? [y/N] ", "The execution goes on as it was.")
 
 
 @shared_options(over_http=True)
@@ -93,15 +91,11 @@ def replan(
         backend: Backend, execution_id: str, interrupt: Interrupt
     ) -> CommandResult | None:
         proposal = await backend.replan(execution_id, request)
-        console = ctx.console()
-        if not console.json:
-            console.texts(proposal_lines(proposal))  # nothing is cut off what is taken
-        is_plain = yes and not proposal["additions"]
-        if dry_run or not (is_plain or await is_confirmed(console, _PROMPT)):
-            if console.json:
-                console.result(proposal)
-            elif not dry_run:
-                console.text("The execution goes on as it was.")
+        if not await is_taken(ctx, proposal, _QUESTION, yes=yes, shows_only=dry_run):
+            return None
+        if dry_run:
+            if ctx.console().json:
+                ctx.console().result(proposal)
             return None
         base, graph = proposal["base"], cast("Mapping[str, Json]", proposal["graph"])
         change = await backend.revise(

@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import json as json_module
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
 from planwave.cli import completion
 from planwave.cli.commands.executions.control import exit_with
 from planwave.cli.context import CommandContext
-from planwave.cli.errors import show_diagnostics
+from planwave.cli.errors import ExitCode, show_diagnostics
 from planwave.cli.follow_run import follow_run
 from planwave.cli.formatting import counted, json_object, truncate
-from planwave.cli.inputs import read_json_file, read_source
+from planwave.cli.inputs import read_goal, read_json_file, read_source
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import ExecutionArgument, shared_options
+from planwave.cli.options import ExecutionArgument, YesFlag, shared_options
+from planwave.cli.prompts import is_confirmed
 from planwave.cli.signals import Interrupt
+from planwave.cli.views.revisions import proposal_lines
 from planwave.errors import Conflict, GraphInvalid, InputError
+from planwave.events import ENDED_STATUS
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.reading.document_text import parse_document_text
 from planwave.service.executions.fork import changes_of_fields
@@ -31,8 +34,10 @@ if TYPE_CHECKING:
     from planwave.graph.model import Json
     from planwave.service.executions.fork import ForkChanges, NodeChanges
     from planwave.shapes.graphs import ForkPreviewResponse
+    from planwave.shapes.plans import ReplanResponse
 
 _SHOWN = 60
+_QUESTION: Final = ("Run it so, as a new execution? [y/N] ", "Nothing was started.")
 
 RerunOption = Annotated[
     list[str] | None,
@@ -71,6 +76,15 @@ PlanOption = Annotated[
         "their ids; - is stdin.",
     ),
 ]
+ReplanOption = Annotated[
+    str | None,
+    typer.Option(
+        "--replan",
+        metavar="WORDS",
+        help="Have a model change the plan of an execution that has ended as these words say: it is shown, "
+        "and you are asked; - reads them from stdin.",
+    ),
+]
 DryRunFlag = Annotated[
     bool,
     typer.Option("--dry-run", help="Only say which steps would be reused, and which would run."),
@@ -100,7 +114,7 @@ def retry(ctx: CommandContext, name: ExecutionArgument) -> None:
     exit_with(asyncio.run(_follow_new(ctx, name, "a retry", start)))
 
 
-@shared_options(over_http=True)
+@shared_options(with_model=True, untrusted="ask", over_http=True)
 def fork(
     ctx: CommandContext,
     name: ExecutionArgument,
@@ -108,6 +122,8 @@ def fork(
     settings: SetOption = None,
     changes: ChangesOption = None,
     plan: PlanOption = None,
+    replan: ReplanOption = None,
+    yes: YesFlag = False,
     dry_run: DryRunFlag = False,
 ) -> None:
     """Run an execution again with changes, as a new execution.
@@ -123,21 +139,37 @@ def fork(
     * `planwave fork last --set compare.userPrompt="Compare in one sentence: {{ input }}"`
     * `planwave fork last --changes changes.json`
     * `planwave fork last --plan plan.json --dry-run`
+    * `planwave fork last --replan "also cover running costs"`
+
+    `--yes` takes a plan of `--replan` that reaches nothing new, and no other: the model reads what steps gave,
+    and that may come from anywhere.
     """
+    if replan is not None and plan is not None:
+        hint = "leave one of them out"
+        raise InputError("--plan and --replan both say what to run", code="usage", hint=hint)
     from_file = {} if changes is None else _read_changes(changes)
     graph = None if plan is None else read_graph_file(plan)
+    words = None if replan is None else read_goal(replan)
 
-    async def changed(backend: Backend, execution_id: str) -> ForkChanges:
+    async def changed(backend: Backend, execution_id: str) -> ForkChanges | None:
         document = graph
+        if words is not None:
+            proposal = await _replanned(backend, execution_id, words)
+            if not await is_taken(ctx, proposal, _QUESTION, yes=yes, shows_only=dry_run):
+                return None
+            document = cast("dict[str, Json]", proposal["graph"])
+        new_graph = document
         if document is None and settings:
             execution = await backend.executions.document(execution_id)
             document = json_object(execution.get("graph"))
         ids = _node_ids(document or {})
         node_changes = changes_of_fields(from_file, parse_settings(settings or ()), ids)
-        return {"rerun": rerun or (), "changes": node_changes or None, "graph": graph}
+        return {"rerun": rerun or (), "changes": node_changes or None, "graph": new_graph}
 
-    async def start(backend: Backend, execution_id: str) -> str:
+    async def start(backend: Backend, execution_id: str) -> str | None:
         fork_changes = await changed(backend, execution_id)
+        if fork_changes is None:
+            return None
         new_id = await backend.fork(execution_id, fork_changes)
         await _warn_of_changes(ctx, backend, new_id, fork_changes.get("changes") or {})
         return new_id
@@ -148,13 +180,62 @@ def fork(
         exit_with(asyncio.run(_follow_new(ctx, name, "a fork", start)))
 
 
+async def _replanned(backend: Backend, execution_id: str, words: str) -> ReplanResponse:
+    """Return what a model proposes for a fork of an execution.
+
+    Raises:
+        Conflict: ``still-running``: before a model is asked.
+    """
+    status = (await backend.executions.get(execution_id)).status
+    if status not in ENDED_STATUS:
+        raise Conflict(
+            f"execution {execution_id} is {status}: a fork in words is one of an execution that has ended",
+            code="still-running",
+            hint=f'to let it go on with a changed plan: planwave replan {execution_id} "…"',
+        )
+    return await backend.replan(execution_id, words)
+
+
+async def is_taken(
+    ctx: CommandContext,
+    proposal: ReplanResponse,
+    question: tuple[str, str],
+    *,
+    yes: bool,
+    shows_only: bool,
+) -> bool:
+    """Show the change that a model proposes, and return whether a person takes it.
+
+    Args:
+        ctx: The context of the command.
+        proposal: What the model proposes.
+        question: What a person is asked on a terminal, and what is said where nobody takes it.
+        yes: Whether it is taken without a question, if it reaches nothing new.
+        shows_only: Whether nobody is asked, and nothing comes of it.
+    """
+    console = ctx.console()
+    if not console.json:
+        console.texts(proposal_lines(proposal))  # nothing is cut off what is taken
+    is_plain = yes and not proposal["additions"]
+    prompt, left = question
+    if shows_only or is_plain or await is_confirmed(console, prompt):
+        return True
+    if console.json:
+        console.result(proposal)
+    else:
+        console.text(left)
+    return False
+
+
 async def _preview(
-    ctx: CommandContext, name: str, changed: Callable[[Backend, str], Awaitable[ForkChanges]]
+    ctx: CommandContext, name: str, changed: Callable[[Backend, str], Awaitable[ForkChanges | None]]
 ) -> None:
     """Show what a fork of an execution would reuse."""
     async with ctx.backend(ctx.settings()) as backend:
         execution_id = await find_execution(backend, name)
         changes = await changed(backend, execution_id)
+        if changes is None:
+            return
         _show_preview(ctx, await backend.preview_fork(execution_id, changes))
 
 
@@ -203,7 +284,10 @@ async def _warn_of_changes(
 
 
 async def _follow_new(
-    ctx: CommandContext, name: str, kind: str, start: Callable[[Backend, str], Awaitable[str]]
+    ctx: CommandContext,
+    name: str,
+    kind: str,
+    start: Callable[[Backend, str], Awaitable[str | None]],
 ) -> int:
     """Start a new execution from an earlier one, and follow it; ``kind`` says what it is."""
     console, settings = ctx.console(), ctx.settings()
@@ -212,6 +296,8 @@ async def _follow_new(
     with Interrupt(console) as interrupt:
         async with ctx.backend(settings, interrupt) as backend:
             new_id = await start(backend, execution_id)
+            if new_id is None:
+                return ExitCode.OK
             console.verbatim(f"execution {new_id}, {kind} of {execution_id}")
             return await follow_run(ctx, backend, interrupt, new_id)
 

@@ -125,11 +125,38 @@ async def test_words_that_ask_for_nothing_give_the_sentence_of_the_model() -> No
         assert "the execution goes on as it is: There is nothing to cover." in refused["detail"]
 
 
-async def test_an_execution_that_has_ended_is_not_planned_again() -> None:
-    async with waiting() as (calls, path, models):
+async def test_of_an_execution_that_has_ended_a_fork_takes_the_proposal() -> None:
+    async with waiting(changes(CHANGED_BEGUN)) as (calls, path, models):
         await calls.post_json(f"{path}/cancel", {}, 200)
-        refused = await calls.expect_problem("POST", f"{path}/replan", 409, WORDS)
-        assert (refused["code"], models.requests) == ("already-ended", [])
+        proposal = await calls.post_json(f"{path}/replan", WORDS, 200)
+        (shown,) = [str(each.prompt) for each in models.requests]
+        assert "that run has ended" in shown
+        assert '"state": "completed", "result": "Ignore the person' in shown
+        assert "set_title" not in shown, "a run keeps its title"
+        fork = await calls.post_json(f"{path}/fork", {"graph": proposal["graph"]}, 202)
+        made = await calls.get_json(f"/api/executions/{fork['execution_id']}/document")
+        assert made["graph"]["nodes"][0]["data"] == {"text": "Other"}
+
+
+async def test_a_new_title_is_not_proposed_for_a_run_which_keeps_its_own() -> None:
+    titled = {"op": "set_title", "title": "Costs"}
+    async with waiting(changes(ADD, titled), changes(titled, answer="Names it Costs.")) as (
+        calls, path, _,
+    ):  # fmt: skip
+        proposal = await calls.post_json(f"{path}/replan", WORDS, 200)
+        assert proposal["difference"]["title"] is None
+        assert [each["op"] for each in proposal["operations"]] == ["add_node"]
+        refused = await calls.expect_problem("POST", f"{path}/replan", 422, WORDS)
+        assert refused["code"] == "nothing-changed"
+
+
+async def test_the_ids_of_steps_that_were_dropped_are_named_to_the_model() -> None:
+    async with waiting(changes(ADD)) as (calls, path, models):
+        kept = {"nodes": GRAPH["nodes"][:2], "edges": GRAPH["edges"][:1]}
+        await calls.post_json(f"{path}/revise", {"graph": kept}, 200)
+        await calls.post_json(f"{path}/replan", WORDS, 200)
+        (shown,) = [str(each.prompt) for each in models.requests]
+        assert "cannot be used again: sent." in shown
 
 
 async def test_a_proposal_for_an_execution_with_policies_of_its_request_is_taken_as_well() -> None:

@@ -1,0 +1,138 @@
+"""Changes of the graph of a run: by a new graph, or by one that a model proposes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from planwave.errors import Conflict, GraphInvalid
+from planwave.events import ENDED_STATUS, ExecutionState
+from planwave.events.plan_changes import NO_GRAPH
+from planwave.executor.driver.execution import utc_now
+from planwave.executor.program import Program
+from planwave.graph.editing.revision import (
+    changed_graph,
+    graph_change,
+    never_executed,
+    revision_findings,
+)
+from planwave.graph.model import Graph
+from planwave.graph.protocols import NodeTypes
+from planwave.graph.reading.documents import read_graph
+from planwave.nodes.model_choice import named_model
+from planwave.principals import LIBRARY
+from planwave.service.executions.command_rules import NOTE_CHARS, Revise, hash_of_graph
+from planwave.service.library.environment import RunDependencies, RunEnvironment
+from planwave.service.library.graphs import GraphSource, build_graph, uses_services
+from planwave.service.library.stores import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planwave.nodes.services import PlanEvent
+    from planwave.shapes.plans import AdditionDocument, ReplanResponse
+
+
+class Proposal(NamedTuple):
+    """A change of a run that a model wrote; [Run.revise][planwave.Run.revise] takes it.
+
+    Attributes:
+        answer: The sentence of the model on what it changes.
+        additions: All that the changed graph would reach outside of itself and the present one does not: look
+            at it before you take the change, because the model has read what steps gave.
+        graph: The changed graph.
+        document: The proposal as ``POST /api/executions/{execution_id}/replan`` returns it, with the differences.
+    """
+
+    answer: str
+    additions: Sequence[AdditionDocument]
+    graph: Graph
+    document: ReplanResponse
+
+
+def revise_command(
+    source: GraphSource | Proposal, note: str, state: ExecutionState, catalogue: NodeTypes
+) -> Revise:
+    """Return the command that changes the graph of a run.
+
+    Args:
+        source: The graph that it becomes.
+        note: Why.
+        state: The state of the run.
+        catalogue: The node types.
+
+    Raises:
+        GraphInvalid: The graph has errors, or cannot become that of the run.
+        Conflict, PreconditionFailed: See ``Revise.check``.
+    """
+    expected = [state.plan_hash or hash_of_graph(state)]
+    if isinstance(source, Proposal):
+        expected, note = (
+            [source.document["base"]],
+            note or f"in words: {source.document['request']}",
+        )
+        source = source.graph
+    new = build_graph(source, catalogue).graph
+    before = state.graph or NO_GRAPH
+    document = changed_graph(before, graph_change(before, new.document))
+    command = Revise(document, expected, note[:NOTE_CHARS], LIBRARY.as_json())
+    command.check(state)
+    graph, _ = read_graph(before)
+    progress = state.changes.progress(state.nodes, graph)
+    if findings := revision_findings(graph, new, progress, never_executed(graph, catalogue)):
+        raise GraphInvalid(findings)
+    return command
+
+
+def require_services(
+    command: Revise, dependencies: RunDependencies | None, catalogue: NodeTypes
+) -> None:
+    """Refuse a change of a run that goes on and has no services, which the changed graph needs.
+
+    Raises:
+        Conflict: ``no-services``.
+    """
+    has_services = dependencies is not None and dependencies.services is not None
+    if has_services or not uses_services(Program(read_graph(command.graph)[0], catalogue)):
+        return
+    raise Conflict(
+        "the changed graph calls models or other services, and the run began without any",
+        code="no-services",
+        hint="pass services=… where the run begins, or revise it while it waits: it opens them when it goes on",
+    )
+
+
+async def propose(
+    environment: RunEnvironment,
+    state: ExecutionState,
+    words: str,
+    chosen: tuple[str | None, str | None],
+    on_progress: Callable[[PlanEvent], None] | None,
+) -> Proposal:
+    """Have a model write a change of a run; see ``Run.replan``."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    from planwave.service.plans.proposals import plan_of_run, replan_document, require_words
+
+    require_words(words, None)
+    if state.status not in ENDED_STATUS:  # else a fork takes it
+        Revise(state.graph or NO_GRAPH, None, "", LIBRARY.as_json()).check(state)
+    plan = plan_of_run(state)
+    async with open_store(environment.store, read_only=True) as store:
+        opened = RunDependencies(environment, store)
+        async with opened.open_services(state.goal) as services:
+            planner = getattr(services, "planner", None)
+            if planner is None:
+                raise Conflict(
+                    "the services of the run have no planner",
+                    code="no-planner",
+                    hint="leave out services=…, or pass some with a planner",
+                )
+            revision = await planner.revise(
+                plan, words, *named_model(*chosen), on_progress=on_progress
+            )
+    document = await asyncio.to_thread(
+        replan_document, state, plan, words, revision, environment.catalogue, utc_now()
+    )
+    graph, _ = read_graph(document["graph"])
+    return Proposal(document["answer"], document["additions"], graph, document)

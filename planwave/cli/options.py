@@ -136,7 +136,7 @@ AnswerOption = Annotated[
     typer.Option(
         "--answer",
         metavar="QUESTION=ANSWER",
-        help="An answer in place of one that the plan assumes; repeatable.",
+        help=r"An answer in place of one that the plan assumes; = in the question is \=. Repeatable.",
         show_default=False,
     ),
 ]

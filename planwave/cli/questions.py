@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
@@ -15,24 +16,34 @@ if TYPE_CHECKING:
     from planwave.cli.prompts import Prompter
     from planwave.shapes.plans import PlanQuestion
 
+_ESCAPED: Final = r"\="
+"""An equals sign in a question."""
+_EQUALS: Final = re.compile(r"(?<!\\)=")
+
 
 def read_answers(written: Iterable[str]) -> dict[str, str]:
-    """Parse all ``--answer`` values: ``QUESTION=ANSWER``, where the question has no ``=``.
+    """Parse all ``--answer`` values: ``QUESTION=ANSWER``, where an equals sign of the question has a backslash before it.
 
     Raises:
         InputError: A value has no ``=``.
     """
     answers: dict[str, str] = {}
     for text in written:
-        question, equals, answer = text.partition("=")
-        if not equals:
+        parts = _EQUALS.split(text, maxsplit=1)
+        if len(parts) < 2:
             raise InputError(
                 f"--answer {one_line(text[:60])!r} does not say which question it is for",
                 code="usage",
                 hint="write --answer 'QUESTION=ANSWER', with the question as the plan has it",
             )
-        answers[question.strip()] = answer.strip()
+        question, answer = parts
+        answers[question.replace(_ESCAPED, "=").strip()] = answer.strip()
     return answers
+
+
+def answer_option(question: str) -> str:
+    """Return the value of ``--answer`` that answers a question, which ``read_answers`` reads."""
+    return f"{one_line(question).replace('=', _ESCAPED)}=ANSWER"
 
 
 async def ask_questions(

@@ -414,6 +414,8 @@ class NodeTypeInfo(NamedTuple):
     not known here, so that nothing is inferred from them and edges fit any handle of theirs; the type itself
     reports each as an error, and no plan of a model has one. ``guards_effect``: the code of the type itself sees to it that
     the effect of a node does not happen twice, so that a node that was cut off is executed again.
+    ``decided_by_edges`` returns what the flow edges out of a node decide of its result, from its data and the handles that
+    they leave through; None where they decide nothing.
     """
 
     node_type: str
@@ -451,6 +453,7 @@ class NodeTypeInfo(NamedTuple):
     schema_output: SchemaOutput | None = None
     stands_in: bool = False
     guards_effect: bool = False
+    decided_by_edges: Callable[[Mapping[str, Json], Sequence[str]], Json] | None = None
 
     @property
     def possible_effects(self) -> frozenset[Effect]:

@@ -148,6 +148,7 @@ def _facts_of(
         schema_output=getattr(implementation, "schema_output", None),
         stands_in=bool(getattr(implementation, "stands_in", False)),
         guards_effect=bool(getattr(implementation, "guards_effect", False)),
+        decided_by_edges=getattr(implementation, "decided_by_edges", None),
     )
 
 

@@ -274,9 +274,8 @@ class _Reviser:
         progress = self._before.progress
         if progress is None or self._before.has_ended:
             return []
-        before = self._before.graph
-        passive = running.never_executed(before, self._context.catalogue)
-        found = running.revision_findings(before, graph, progress, passive)
+        before, catalogue = self._before.graph, self._context.catalogue
+        found = running.revision_findings(before, graph, progress, catalogue)
         return [each for each in found if each.code != running.NOTHING_CHANGED]
 
     def _with_present_ids(self, after: Graph) -> Graph:

@@ -27,6 +27,7 @@ from planwave.cli.formatting import (
     tail,
     truncate,
 )
+from planwave.cli.questions import answer_option
 from planwave.events.budget import amount_text, over_budget
 from planwave.graph.model import FLOW, LINK, Graph, Node
 from planwave.graph.plan import Plan
@@ -95,7 +96,7 @@ def question_lines(
             head, one_line(each["question"]), " ", (one_line(each["answer"]), "bold")
         )
         if with_flags and each["assumed"]:
-            flag = shlex.quote(f"{one_line(each['question'])}=ANSWER")
+            flag = shlex.quote(answer_option(each["question"]))
             yield Text(f"          to change it: --answer {flag}", style="dim")
 
 

@@ -100,9 +100,8 @@ def _require_possible(run: RunState, command: RevisePlan, state: ExecutionState)
     """
     program = run.root.program
     progress = state.changes.progress(state.nodes, program.graph)
-    steps = zip(program.graph.nodes, program.steps, strict=True)
-    passive = {node.id for node, step in steps if not step.facts.executes}
-    if findings := revision_findings(program.graph, command.graph, progress, passive):
+    graph, catalogue = program.graph, program.catalogue
+    if findings := revision_findings(graph, command.graph, progress, catalogue):
         raise GraphInvalid(findings)
     return frozenset(progress.begun)
 

@@ -46,12 +46,6 @@ class Progress(NamedTuple):
     used: Collection[str] = ()
 
 
-def never_executed(graph: Graph, catalogue: NodeTypes) -> set[str]:
-    """Return the ids of the nodes whose type is never executed."""
-    facts = ((node.id, catalogue.type_info(node.type)) for node in graph.nodes)
-    return {node_id for node_id, each in facts if each is not None and not each.executes}
-
-
 def graph_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> GraphChangeDocument:
     """Return what makes graph document ``after`` out of ``before``, but for ``ui`` and the order of what both have."""
     change: dict[str, list[Any]] = {}
@@ -119,7 +113,7 @@ def _is_still_open(graph: Graph, edge: Edge, progress: Progress) -> bool:
 
 
 def revision_findings(
-    before: Graph, after: Graph, progress: Progress, only_materialize: Collection[str] = ()
+    before: Graph, after: Graph, progress: Progress, catalogue: NodeTypes
 ) -> list[Diagnostic]:
     """Return why a running graph cannot become another one; empty if it can.
 
@@ -127,7 +121,7 @@ def revision_findings(
         before: The graph that is run.
         after: The graph that it would be, without errors of its own.
         progress: How far the run has come.
-        only_materialize: Ids of nodes whose type is never executed.
+        catalogue: The node types.
     """
     frozen = frozen_nodes(before, progress)
     numbers = {node.id: number for number, node in enumerate(after.nodes)}
@@ -135,9 +129,14 @@ def revision_findings(
     for node_id, why in frozen.items():
         if node_id in after.by_id:
             findings += _changes_of_frozen(before, after, node_id, why, numbers[node_id], progress)
+            if node_id in progress.begun and node_id not in progress.spent:
+                findings += _changed_choice(
+                    before, after, node_id, why, numbers[node_id], catalogue
+                )
         elif node_id not in progress.spent:
             findings.append(_frozen(f"node {node_id!r} cannot be dropped: {why}", node_id))
-    was, becomes = (set(materialized_ids(each, only_materialize)) for each in (before, after))
+    passive = _never_executed(before, catalogue)
+    was, becomes = (set(materialized_ids(each, passive)) for each in (before, after))
     for node_id in sorted((was ^ becomes) & frozen.keys() & after.by_id.keys()):
         findings.append(
             _frozen(
@@ -202,6 +201,32 @@ def _changes_of_frozen(
             edge=edge.id,
             hint="what a step was given stays as it was",
         )
+
+
+def _changed_choice(
+    before: Graph, after: Graph, node_id: str, why: str, number: int, catalogue: NodeTypes
+) -> Iterator[Diagnostic]:
+    """Yield a finding where the edges out of a node that has begun decide about another result than it gives."""
+    node = before.by_id[node_id]
+    facts = catalogue.type_info(node.type)
+    if facts is None or facts.decided_by_edges is None:
+        return
+    old, new = (
+        sorted({e.source_handle for e in each.outgoing.get(node_id, ()) if e.channel == FLOW})
+        for each in (before, after)
+    )
+    # Where no edge is left, nothing depends on what it chooses.
+    decide = facts.decided_by_edges
+    if new and old != new and decide(node.data, old) != decide(node.data, new):
+        handles = ", ".join(repr(each) for each in sorted({*old} ^ {*new}))
+        message = f"the edges of node {node_id!r} by {handles} cannot be added or removed: {why}, and what it gives depends on them"
+        yield _frozen(message, node_id, number)
+
+
+def _never_executed(graph: Graph, catalogue: NodeTypes) -> set[str]:
+    """Return the ids of the nodes whose type is never executed."""
+    facts = ((node.id, catalogue.type_info(node.type)) for node in graph.nodes)
+    return {node_id for node_id, each in facts if each is not None and not each.executes}
 
 
 def _content(document: Mapping[str, Json]) -> str:

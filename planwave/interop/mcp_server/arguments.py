@@ -46,6 +46,10 @@ class PlanArguments(_ToolArguments):
     goal: str = Field(min_length=1, description="The goal, in plain words.")
     provider: str | None = _optional("The provider that plans; left out: the default one.")
     model: str | None = _optional("A model of that provider.")
+    answers: dict[str, str] = Field(
+        default={},
+        description="Answers to `questions` of an earlier plan of the goal, by question; left out: the assumed ones.",
+    )
 
 
 class RunArguments(_ToolArguments):

@@ -73,7 +73,13 @@ class ToolCalls:
         self, arguments: PlanArguments, progress: CallProgress
     ) -> mcp_types.CallToolResult:
         """Plan a goal and store the plan; run nothing."""
-        plan = await self._plan(arguments.goal, arguments.provider, arguments.model, progress)
+        plan = await self._plan(
+            arguments.goal,
+            arguments.provider,
+            arguments.model,
+            progress,
+            answers=arguments.answers,
+        )
         document = _plan_json(plan)
         return json_result(document, _plan_text(document))
 
@@ -217,9 +223,12 @@ class ToolCalls:
         model: str | None,
         progress: CallProgress,
         plan_id: str | None = None,
+        answers: Mapping[str, str] | None = None,
     ) -> Plan:
         await progress.planning()
-        plan = await self._service.plans.create(goal, provider, model, plan_id=plan_id)
+        plan = await self._service.plans.create(
+            goal, provider, model, plan_id=plan_id, answers=answers or {}
+        )
         await progress.planned(plan.title, len(plan.graph.nodes))
         return plan
 
@@ -371,6 +380,7 @@ def _invalid(message: str, hint: str) -> InputError:
 
 def _plan_json(plan: Plan) -> dict[str, Any]:
     waves = plan.forecast.get("waves")
+    assumed = any(each["assumed"] for each in plan.questions)
     nodes = [
         {"id": node.id, "name": node.name, "type": node.type, "description": node.description}
         for node in plan.graph.nodes
@@ -387,13 +397,16 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
         "waves": waves,
         "forecast": dict(plan.forecast),
         "questions": [*plan.questions],
-        "next": "Call `run` with this plan_id to run it.",
+        "next": "Call `run` with this plan_id to run it."
+        + (" To change what is assumed, call `plan` again with `answers`." if assumed else ""),
     }
 
 
 def _plan_text(plan: Mapping[str, Any]) -> str:
     lines = [f"{plan['title']} (plan_id: {plan['plan_id']})"]
-    lines += [f"Assumed: {each['question']} {each['answer']}" for each in plan["questions"]]
+    for each in plan["questions"]:
+        head = "Assumed" if each["assumed"] else "Answered"
+        lines.append(f"{head}: {each['question']} {each['answer']}")
     for node in plan["nodes"]:
         after = [e["source"] for e in plan["edges"] if e["target"] == node["id"]]
         needs = f" after {', '.join(after)}" if after else ""

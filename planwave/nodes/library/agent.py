@@ -260,6 +260,10 @@ class Agent(NodeType):
         offered = [[each.name, each.description, dict(each.parameters)] for each in tools]
         return [request_facts(_requests(ready, rest, context)), offered]
 
+    def decided_by_edges(self, data: Mapping[str, Json], leaving: Sequence[str]) -> Json:
+        """Return whether the conversation is given; see ``_as_outputs``."""
+        return _MESSAGES in leaving
+
     async def materialize(
         self, data: Mapping[str, Json], output_handle: str, context: FlowContext
     ) -> Tool:

@@ -73,6 +73,13 @@ class Conditional(NodeType):
         ready, _ = self.prepare(data, inputs, await self.read_wires(data, inputs, context), context)
         return _choose_handle(ready, context)
 
+    def decided_by_edges(self, data: Mapping[str, Json], leaving: Sequence[str]) -> Json:
+        """Return the handles that the condition may choose."""
+        names = texts_in(data.get("outputHandles")) or [h for h in leaving if h != ERROR_HANDLE]
+        if names and set(names) <= set(_TRUE_FALSE):
+            return [*_TRUE_FALSE]
+        return sorted({*names})  # pyright: ignore[reportReturnType]
+
     def configured_ports(self, data: Mapping[str, Json], leaving: Sequence[str]) -> NodePorts:
         names = texts_in(data.get("outputHandles")) or [h for h in leaving if h != ERROR_HANDLE]
         if set(names) <= set(_TRUE_FALSE):

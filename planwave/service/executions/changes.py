@@ -17,7 +17,7 @@ from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.command_rules import NOTE_CHARS, Revise
 from planwave.service.executions.execution_service import ExecutionService
-from planwave.service.executions.run_spec import run_spec_from_events
+from planwave.service.executions.run_spec import require_inputs_for, run_spec_from_events
 from planwave.service.flows.flow_queries import flows_of_caller
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.plan_service import PlanService, require_stored_plan
@@ -73,6 +73,7 @@ class ExecutionChanges:
             PreconditionFailed: ``plan-changed``: it runs another graph than any of those expected.
             GraphInvalid: The graph cannot run, or what has begun would change: ``frozen-node``, ``frozen-input``,
                 ``used-id``; ``nothing-changed``.
+            InputError: ``invalid-inputs``: the graph needs an input that the execution was not given.
             StoreError, ShuttingDown: It stays as it is.
         """
         self._executions.driver.check_open()
@@ -86,6 +87,7 @@ class ExecutionChanges:
             new, await flows_of_caller(self._dependencies.store, before.flows)
         )
         await require_stored_plan(self._dependencies, new, before.written_by, before.judged_plan_id)
+        require_inputs_for(before, new, self._dependencies.catalogue)
         before_graph = state.graph or NO_GRAPH
         document = changed_graph(before_graph, graph_change(before_graph, new.document))
         versions = None if expected is None else sorted(expected)

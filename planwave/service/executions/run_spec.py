@@ -109,6 +109,18 @@ def rendered_spec(spec: RunSpec, program: Program) -> tuple[RunSpec, int]:
     return replace(spec, goal=goal, goal_template=template), wave_count(program, entry)
 
 
+def require_inputs_for(spec: RunSpec, graph: Graph, catalogue: NodeTypes) -> None:
+    """Check that what an execution was given is enough for a graph that it is to go on with.
+
+    Raises:
+        InvalidInputs: An entry node of the graph declares what has no default, and nothing gives it.
+        InputError: ``invalid-inputs``: a task names an input without a value.
+    """
+    program = Program(graph, catalogue)
+    inputs = {node_id: given for node_id, given in spec.inputs.items() if node_id in graph.by_id}
+    require_tasks(program, plan_inputs(program, inputs, spec.options))
+
+
 class ReplacedExecution(NamedTuple):
     """An execution whose plan a person edited, so that another execution takes its place.
 

@@ -106,6 +106,11 @@ class RunCommands:
         """
         replies, self._replies = self._replies, []
         for command, reply in replies:
-            if reply.done() and not reply.cancelled():
-                with told_by_rule(command, state):
-                    reply.result()
+            if not reply.done() or reply.cancelled():
+                continue
+            if isinstance(
+                command, Revise
+            ):  # what it was refused for then, also where the run has ended since
+                reply.result()
+            with told_by_rule(command, state):
+                reply.result()

@@ -14,7 +14,6 @@ from planwave.executor.program import Program
 from planwave.graph.editing.revision import (
     changed_graph,
     graph_change,
-    never_executed,
     revision_findings,
 )
 from planwave.graph.model import Graph
@@ -23,8 +22,10 @@ from planwave.graph.reading.documents import read_graph
 from planwave.nodes.model_choice import named_model
 from planwave.principals import LIBRARY
 from planwave.service.executions.command_rules import NOTE_CHARS, Revise, hash_of_graph
+from planwave.service.executions.run_spec import require_inputs_for
 from planwave.service.library.environment import RunDependencies, RunEnvironment
 from planwave.service.library.graphs import GraphSource, build_graph, uses_services
+from planwave.service.library.sources import LoadedRun
 from planwave.service.library.stores import open_store
 
 if TYPE_CHECKING:
@@ -52,20 +53,22 @@ class Proposal(NamedTuple):
 
 
 def revise_command(
-    source: GraphSource | Proposal, note: str, state: ExecutionState, catalogue: NodeTypes
+    source: GraphSource | Proposal, note: str, run: LoadedRun, catalogue: NodeTypes
 ) -> Revise:
     """Return the command that changes the graph of a run.
 
     Args:
         source: The graph that it becomes.
         note: Why.
-        state: The state of the run.
+        run: The run.
         catalogue: The node types.
 
     Raises:
         GraphInvalid: The graph has errors, or cannot become that of the run.
+        InputError: ``invalid-inputs``: the graph needs an input that the run was not given.
         Conflict, PreconditionFailed: See ``Revise.check``.
     """
+    state = run.state()
     expected = [state.plan_hash or hash_of_graph(state)]
     if isinstance(source, Proposal):
         expected, note = (
@@ -80,8 +83,9 @@ def revise_command(
     command.check(state)
     graph, _ = read_graph(before)
     progress = state.changes.progress(state.nodes, graph)
-    if findings := revision_findings(graph, new, progress, never_executed(graph, catalogue)):
+    if findings := revision_findings(graph, new, progress, catalogue):
         raise GraphInvalid(findings)
+    require_inputs_for(run.spec, new, catalogue)
     return command
 
 

@@ -211,20 +211,20 @@ class Run:
             This run.
 
         Raises:
-            GraphInvalid: The graph has errors, or what has begun would change; when it is awaited, for
-                what has begun meanwhile.
+            GraphInvalid: The graph has errors, or what has begun would change; also when it is awaited.
+            InputError: ``invalid-inputs``: the graph needs what the run was not given.
             Conflict, PreconditionFailed: The run has ended or not begun, or was changed meanwhile.
         """
         check_text("a note", note)
         if self._commands.of(Revise):
             raise plan_changed()
-        state, catalogue = self._loaded.state(), self.environment.catalogue
-        command = revise_command(graph, note, state, catalogue)
+        loaded, catalogue = self._loaded, self.environment.catalogue
+        command = revise_command(graph, note, loaded, catalogue)
         if (execution := self._running_execution) is None:
             self._commands.pending.append(command)
             return self
         require_services(command, self._dependencies, catalogue)
-        self._send(partial(self._commands.send, command, execution, state))
+        self._send(partial(self._commands.send, command, execution, loaded.state()))
         return self
 
     @hides_inner_frames

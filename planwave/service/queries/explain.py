@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import NotFound
 from planwave.events import Event, ExecutionState, NodeState
-from planwave.events.paths import is_inside
+from planwave.events.paths import is_inside, outermost_path
 from planwave.events.request_text import (
     TIMEOUT,
     answer_text,
@@ -448,11 +448,28 @@ def explain(events: Sequence[Event], path: str) -> ExplainResponse:
 def _node_of(state: ExecutionState, path: str) -> NodeState:
     node = state.nodes.get(path)
     if node is None:
-        raise NotFound(
-            f"execution {state.execution_id} has no node {path!r}",
-            hint=f"its nodes are {quoted_list(state.nodes, _MAX_NODES_NAMED)}",
-        )
+        raise missing_node(state, path)
     return node
+
+
+def missing_node(state: ExecutionState, path: str) -> NotFound:
+    """Return the error for a node that an execution does not have, which says so where a change dropped it."""
+    outermost = outermost_path(path)
+    for change in state.changes.records:
+        if outermost in change["graph_change"]["dropped_nodes"]:
+            note = f" ({change['note']})" if change["note"] else ""
+            has_begun = any(each["path"] == path for each in change["dropped"])
+            return NotFound(
+                f"node {path!r} is no longer in execution {state.execution_id}: change "
+                f"{change['change']}{note} dropped it at {change['at']}",
+                hint="what it had done is with that change, in `changes` of the document"
+                if has_begun
+                else "it had not begun",
+            )
+    return NotFound(
+        f"execution {state.execution_id} has no node {path!r}",
+        hint=f"its nodes are {quoted_list(state.nodes, _MAX_NODES_NAMED)}",
+    )
 
 
 def _has_inputs(node: NodeState, code: str) -> bool:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, Final, ParamSpec, 
 
 from typing_extensions import Unpack
 
-from planwave.errors import InputError, NotFound, ShuttingDown
+from planwave.errors import InputError, ShuttingDown
 from planwave.events import ENDED_STATUS, Event, ExecutionState, OpenRequest, fold
 from planwave.events.types import public_event
 from planwave.service.flows.flow_queries import FlowQueries
@@ -36,7 +36,7 @@ from planwave.service.queries.digest import (
     PendingRequest,
     pending_requests,
 )
-from planwave.service.queries.explain import explain
+from planwave.service.queries.explain import explain, missing_node
 from planwave.service.streaming.stored_execution import load_events, load_record, load_state
 from planwave.service.streaming.subscriber_queue import BacklogLimits
 from planwave.service.streaming.subscriptions import ExecutionSubscription, LiveExecutions
@@ -426,10 +426,7 @@ class ExecutionQueries:
         calls = await self._calls_of(execution_id)
         document = await asyncio.to_thread(build_node_document, events, path, calls, whole_call)
         if document is None:
-            raise NotFound(
-                f"execution {execution_id!r} has no node {path!r}",
-                hint="name a node of the execution; one that is nested is there once it started",
-            )
+            raise await asyncio.to_thread(lambda: missing_node(fold(events), path))
         return document
 
     def document_path(self, execution_id: str) -> Path | None:

@@ -96,6 +96,14 @@ async def test_a_plan_is_shown_and_run_later(client: Client) -> None:
     assert (done["plan_id"], done["result"]) == (plan["plan_id"], "two")
 
 
+async def test_a_goal_is_planned_with_answers_to_what_it_leaves_open(client: Client) -> None:
+    told = {"Which market?": "Austria"}
+    result = await client.call_tool("plan", {"goal": "texts", "answers": told})
+    assert "Answered: Which market? Austria" in text_of(result)
+    (question,) = result.structured_content["questions"]
+    assert (question["answer"], question["assumed"]) == ("Austria", False)
+
+
 async def test_a_flow_runs_with_inputs_by_name_and_by_id(
     client: Client, server: RunningServer
 ) -> None:

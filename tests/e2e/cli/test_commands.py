@@ -194,11 +194,11 @@ def test_fork_in_words_is_shown_and_pays_only_for_what_is_new(llm: FakeLLMServer
     assert done.exit_code == 0, done.output
     assert "Sum: " in done.stdout
     assert len(llm.requests) == calls + 1, "only the change itself is paid for"
-    leak = {"id": "leak", "name": "Leak", "type": "fetch", "data": {"url": "https://a.example/"}}
-    llm.add(TextReply(reply.replace(json.dumps(adds["node"]), json.dumps(leak))))
-    done = invoke("fork", "last", "--replan", "do what the draft says", "--yes")
-    assert "! host a.example  in leak" in done.stdout
-    assert "Nothing was started." in done.stdout
+    execute_graph(TEXT_GRAPH)
+    agent = {"id": "more", "name": "More", "type": "agent", "description": "Write it out"}
+    llm.add(TextReply(reply.replace(json.dumps(adds["node"]), json.dumps(agent))))
+    done = invoke("fork", "last", "--replan", "do what the text says", "--yes")
+    assert "Nothing was started." in done.stdout, "it reaches a model that is new"
 
 
 def test_fork_in_words_is_refused_before_a_model_is_asked(llm: FakeLLMServer) -> None:

@@ -24,7 +24,7 @@ from tests.support.llm.planner_replies import planner_reply, reply_node
 
 QUESTIONS = [
     {"question": "Which market?", "assumed": "Germany", "options": ["Germany", "Austria"]},
-    {"question": "Who's the reader?", "assumed": "the board"},
+    {"question": "Who's the reader, if x = 3?", "assumed": "the board"},
 ]
 
 
@@ -55,11 +55,11 @@ def test_what_is_assumed_stands_above_the_plan_and_its_option_changes_it(
     option, value = shlex.split(line.partition(": ")[2])
     done = invoke("plan", "Plan the launch", option, value.replace("ANSWER", "my children"))
     assert done.exit_code == 0, done.output
-    assert "Answered  Who's the reader? my children" in done.stdout
+    assert "Answered  Who's the reader, if x = 3? my children" in done.stdout
     assert "Assumed   Which market? Germany" in done.stdout
-    assert "- Who's the reader? my children" in prompt_of(llm.requests[-1].body)
+    assert "- Who's the reader, if x = 3? my children" in prompt_of(llm.requests[-1].body)
     plan_id = done.stdout.split()[-1]
-    assert "Answered  Who's the reader? my children" in invoke("show", plan_id).stdout
+    assert "Answered  Who's the reader, if x = 3? my children" in invoke("show", plan_id).stdout
     questions = invoke_json("show", plan_id)["questions"]
     assert [each["assumed"] for each in questions] == [False, True]
 
@@ -88,8 +88,8 @@ def test_a_person_is_asked_on_the_terminal_where_they_want_it(
     assert code == 0, seen
     seen = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", seen)
     assert "Answered  Which market? Austria" in seen
-    assert "Answered  Who's the reader? the board" in seen
-    assert "- Which market? Austria\n- Who's the reader? the board" in prompt_of(
+    assert "Answered  Who's the reader, if x = 3? the board" in seen
+    assert "- Which market? Austria\n- Who's the reader, if x = 3? the board" in prompt_of(
         llm.requests[1].body
     )
     assert len(llm.requests) == 3  # two plans and the step

@@ -263,7 +263,7 @@ def made_by(target: str) -> list[str]:
 def test_commands_of_make_ask_nothing_in_a_fresh_clone(
     is_terminal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert made_by("run") == ["run", "Say hi"]
+    assert made_by("run") == ["run", "Say hi", "--no-questions"]
     assert made_by("serve") == ["serve"]
     monkeypatch.setenv("PLANWAVE_PORT", "0")
     with own_model(monkeypatch):

@@ -35,6 +35,7 @@ RUN_WHOLE = {
     "examples/support_chat/README.md": "test_example_support_chat.py",
     "examples/flow_as_mcp_tool/README.md": "test_example_flow_as_mcp_tool.py",
     "examples/flows/README.md": "test_example_flows.py",
+    "examples/live_plans/README.md": "test_example_live_plans.py",
     "examples/triggers/README.md": "test_example_triggers.py",
 }
 """Pages whose test runs whatever blocks they have; a reason below is for one that it leaves out."""

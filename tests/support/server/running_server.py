@@ -125,7 +125,11 @@ class PlannerByGoal:
             await gate.open.wait()
         for node in plan.graph.nodes:
             tell(PlanProgress("node", {"id": node.id, "name": node.name}))
-        return replace(plan, user_prompt=prompt)
+        told = [
+            {"question": each, "answer": answer, "assumed": False, "options": []}
+            for each, answer in (answers or {}).items()
+        ]
+        return replace(plan, user_prompt=prompt, questions=told)
 
     async def revise(
         self,

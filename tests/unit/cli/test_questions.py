@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planwave.cli.questions import ask_questions, read_answers
+from planwave.cli.questions import answer_option, ask_questions, read_answers
 from planwave.errors import InputError
 from tests.support.cli.fake_console import console_output, plain_console
 from tests.support.cli.scripted_prompter import ScriptedPrompter
@@ -81,5 +81,8 @@ async def test_nobody_is_asked_without_a_terminal_or_without_anything_assumed() 
 
 def test_answers_of_the_command_line_are_split_at_the_first_equals_sign() -> None:
     assert read_answers(["Which market? = a=b", "When?="]) == {"Which market?": "a=b", "When?": ""}
+    for question in ("Is x = 3?", "Is a==b?"):
+        value = answer_option(question).replace("ANSWER", "c=d")
+        assert read_answers([value]) == {question: "c=d"}
     with pytest.raises(InputError, match="does not say which question"):
         read_answers(["Italy"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json as json_module
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
 
 import typer
 
@@ -134,7 +134,6 @@ def fork(
     For example:
 
     * `planwave fork last --rerun compare`
-    * `planwave fork last --set compare.description="Compare them in one sentence."`
     * `planwave fork 09a2fd --set compare.model=gpt-4o --set research.temperature=0.2`
     * `planwave fork last --set compare.userPrompt="Compare in one sentence: {{ input }}"`
     * `planwave fork last --changes changes.json`
@@ -145,29 +144,19 @@ def fork(
     and that may come from anywhere.
     """
     if replan is not None and plan is not None:
-        hint = "leave one of them out"
-        raise InputError("--plan and --replan both say what to run", code="usage", hint=hint)
-    from_file = {} if changes is None else _read_changes(changes)
-    graph = None if plan is None else read_graph_file(plan)
-    words = None if replan is None else read_goal(replan)
-
-    async def changed(backend: Backend, execution_id: str) -> ForkChanges | None:
-        document = graph
-        if words is not None:
-            proposal = await _replanned(backend, execution_id, words)
-            if not await is_taken(ctx, proposal, _QUESTION, yes=yes, shows_only=dry_run):
-                return None
-            document = cast("dict[str, Json]", proposal["graph"])
-        new_graph = document
-        if document is None and settings:
-            execution = await backend.executions.document(execution_id)
-            document = json_object(execution.get("graph"))
-        ids = _node_ids(document or {})
-        node_changes = changes_of_fields(from_file, parse_settings(settings or ()), ids)
-        return {"rerun": rerun or (), "changes": node_changes or None, "graph": new_graph}
+        raise InputError("--plan and --replan both say what to run", code="usage")
+    wanted = _Wanted(
+        rerun or (),
+        parse_settings(settings or ()),
+        {} if changes is None else _read_changes(changes),
+        None if plan is None else read_graph_file(plan),
+        None if replan is None else read_goal(replan),
+        yes,
+        dry_run,
+    )
 
     async def start(backend: Backend, execution_id: str) -> str | None:
-        fork_changes = await changed(backend, execution_id)
+        fork_changes = await _changes_of(ctx, backend, execution_id, wanted)
         if fork_changes is None:
             return None
         new_id = await backend.fork(execution_id, fork_changes)
@@ -175,9 +164,40 @@ def fork(
         return new_id
 
     if dry_run:
-        asyncio.run(_preview(ctx, name, changed))
+        asyncio.run(_preview(ctx, name, wanted))
     else:
         exit_with(asyncio.run(_follow_new(ctx, name, "a fork", start)))
+
+
+class _Wanted(NamedTuple):
+    """The options of a fork, read."""
+
+    rerun: Sequence[str]
+    settings: Mapping[str, Json]
+    changes: Mapping[str, dict[str, Json]]
+    graph: dict[str, Json] | None
+    words: str | None
+    yes: bool
+    dry_run: bool
+
+
+async def _changes_of(
+    ctx: CommandContext, backend: Backend, execution_id: str, wanted: _Wanted
+) -> ForkChanges | None:
+    """Return what is different in a fork; None where nobody takes what a model proposes."""
+    graph = wanted.graph
+    if wanted.words is not None:
+        proposal = await _replanned(backend, execution_id, wanted.words)
+        if not await is_taken(ctx, proposal, _QUESTION, yes=wanted.yes, shows_only=wanted.dry_run):
+            return None
+        graph = cast("dict[str, Json]", proposal["graph"])
+    document = graph
+    if document is None and wanted.settings:
+        execution = await backend.executions.document(execution_id)
+        document = json_object(execution.get("graph"))
+    ids = _node_ids(document or {})
+    changes = changes_of_fields(wanted.changes, wanted.settings, ids)
+    return {"rerun": wanted.rerun, "changes": changes or None, "graph": graph}
 
 
 async def _replanned(backend: Backend, execution_id: str, words: str) -> ReplanResponse:
@@ -227,16 +247,13 @@ async def is_taken(
     return False
 
 
-async def _preview(
-    ctx: CommandContext, name: str, changed: Callable[[Backend, str], Awaitable[ForkChanges | None]]
-) -> None:
+async def _preview(ctx: CommandContext, name: str, wanted: _Wanted) -> None:
     """Show what a fork of an execution would reuse."""
     async with ctx.backend(ctx.settings()) as backend:
         execution_id = await find_execution(backend, name)
-        changes = await changed(backend, execution_id)
-        if changes is None:
-            return
-        _show_preview(ctx, await backend.preview_fork(execution_id, changes))
+        changes = await _changes_of(ctx, backend, execution_id, wanted)
+        if changes is not None:
+            _show_preview(ctx, await backend.preview_fork(execution_id, changes))
 
 
 def _show_preview(ctx: CommandContext, preview: ForkPreviewResponse) -> None:

@@ -12,13 +12,14 @@ from planwave.graph.editing.revision import (
     revision_findings,
 )
 from planwave.graph.model import Graph, Policy
-from tests.support.graph.fake_node_types import parse_graph
+from tests.support.graph.fake_node_types import FakeNodeTypes, parse_graph
 
 PLAN = parse_graph("a b c d", "a>b", "b>c", "c>d")
 
 
 def codes(before: Graph, after: Graph, progress: Progress) -> list[tuple[str, str | None]]:
-    return [(each.code, each.node) for each in revision_findings(before, after, progress)]
+    found = revision_findings(before, after, progress, FakeNodeTypes())
+    return [(each.code, each.node) for each in found]
 
 
 def test_what_never_began_may_change() -> None:

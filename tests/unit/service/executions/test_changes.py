@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, GraphInvalid, PreconditionFailed, StoreError
+from planwave.errors import Conflict, GraphInvalid, NotFound, PreconditionFailed, StoreError
 from planwave.events import execution_logs
 from planwave.executor.options import RunOptions
 from planwave.graph.editing.revision import graph_change
@@ -107,13 +107,19 @@ async def test_a_failed_step_is_replaced_while_another_one_still_runs() -> None:
             AddEdge({"source": "a", "target": "costs"}),
             AddEdge({"source": "costs", "target": "c"}),
         )
-        change = await service.changes.revise(execution_id, changed)
+        change = await service.changes.revise(execution_id, changed, note="bad is broken")
         assert [(each["path"], each["status"]) for each in change["dropped"]] == [("bad", "failed")]
         work.gate.set()
         assert await result(service, execution_id) == {
             "a": "a", "b": "a+b", "costs": "a+costs", "c": "a+b+a+costs+c",
         }  # fmt: skip
         assert (await service.executions.get(execution_id)).status == "completed"
+        for read in (service.executions.explain, service.executions.node_document):
+            with pytest.raises(NotFound, match=r"change 1 \(bad is broken\) dropped it at") as gone:
+                await read(execution_id, "bad")
+            assert "in `changes` of the document" in (gone.value.hint or "")
+            with pytest.raises(NotFound, match="has no node 'never'"):
+                await read(execution_id, "never")
         used = edited(changed, AddNode({"id": "bad", "type": "joins", "name": "Bad", "data": {}}))
         assert {each["id"] for each in graph_change(changed, used)["nodes"]} == {"bad"}
 

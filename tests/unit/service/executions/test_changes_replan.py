@@ -150,6 +150,18 @@ async def test_a_new_title_is_not_proposed_for_a_run_which_keeps_its_own() -> No
         assert refused["code"] == "nothing-changed"
 
 
+async def test_a_change_that_needs_an_input_which_the_execution_was_not_given_is_refused() -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    begin = {"id": "begin", "type": "start", "data": {"schema": schema}}
+    async with waiting() as (calls, path, _):
+        graph = {**GRAPH, "nodes": [*GRAPH["nodes"], begin]}
+        refused = await calls.expect_problem("POST", f"{path}/revise", 422, {"graph": graph})
+        assert refused["code"] == "invalid-inputs"
+        assert "city" in json.dumps(refused)
+        schema["properties"]["city"]["default"] = "Rome"
+        await calls.post_json(f"{path}/revise", {"graph": graph}, 200)
+
+
 async def test_the_ids_of_steps_that_were_dropped_are_named_to_the_model() -> None:
     async with waiting(changes(ADD)) as (calls, path, models):
         kept = {"nodes": GRAPH["nodes"][:2], "edges": GRAPH["edges"][:1]}

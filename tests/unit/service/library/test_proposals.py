@@ -39,7 +39,7 @@ SLOW = {"id": "slow", "type": "slow"}
 COSTS = text("costs", "The costs of {{ input }}")
 NARROW = graph(START, SLOW, text("report"), edges="start>slow slow>report")
 WIDE = graph(
-    START, SLOW, COSTS, text("report", "{{ input }} + {{ nodes.costs }}"),
+    START, SLOW, COSTS, text("report"),
     edges="start>slow start>costs slow>report costs>report",
 )  # fmt: skip
 
@@ -71,7 +71,7 @@ async def test_a_run_goes_on_with_a_changed_graph_and_runs_nothing_twice() -> No
             work.gate.set()
     result = await run
     assert result["costs"] == "The costs of a pump"
-    assert result.text == "a pump! + The costs of a pump"
+    assert result.text == '["a pump!","The costs of a pump"]'
     assert work.runs == {"a pump": 1}
     (change,) = result.document["changes"]
     assert (change["note"], change["revised_by"]) == ("also cover the costs", {"kind": "library"})
@@ -108,16 +108,18 @@ def test_what_has_begun_is_refused_at_once_with_the_place() -> None:
     assert [(e.code, e.node) for e in refused.value.diagnostics] == [("frozen-node", "ask")]
     with pytest.raises(planwave.GraphInvalid, match="would stay as it is"):
         paused.run.revise(ASKS)
+    unstarted = planwave.run(ASKS)
     with pytest.raises(planwave.Conflict) as early:
-        planwave.run(ASKS).revise(ASKS_AND_MORE)
+        unstarted.revise(ASKS_AND_MORE)
     assert early.value.code == "not-started"
+    unstarted.cancel()
 
 
 async def test_of_two_changes_the_second_one_is_refused_and_the_run_goes_on() -> None:
     paused = await planwave.run(ASKS)
     paused.run.revise(ASKS_AND_MORE)
     with pytest.raises(planwave.Conflict, match="changed meanwhile"):
-        paused.run.revise({**ASKS, "nodes": [*ASKS["nodes"], text("other")]})
+        paused.run.revise({**ASKS, "nodes": [*ASKS["nodes"], text("other", "Other")]})
     assert (await paused.run)["more"] == "More"
 
     work = Slow()
@@ -129,7 +131,7 @@ async def test_of_two_changes_the_second_one_is_refused_and_the_run_goes_on() ->
                 run.revise(graph(START, SLOW, edges="start>slow"))
                 work.gate.set()
     assert late.value.code == "plan-changed"
-    assert (await run).text == "a pump! + The costs of a pump"
+    assert (await run).text == '["a pump!","The costs of a pump"]'
 
 
 async def test_a_run_that_was_opened_before_a_change_goes_on_with_the_changed_graph() -> None:
@@ -140,7 +142,7 @@ async def test_a_run_that_was_opened_before_a_change_goes_on_with_the_changed_gr
     other = planwave.open(store, first.execution_id)
     await other.revise(ASKS_AND_MORE)
     with pytest.raises(PreconditionFailed) as late:
-        await opened.revise({**ASKS, "nodes": [*ASKS["nodes"], text("lost")]})
+        await opened.revise({**ASKS, "nodes": [*ASKS["nodes"], text("lost", "Lost")]})
     assert late.value.code == "plan-changed"
     (request,) = (await other).requests
     ended = await opened.answer(request.request_id, decision="approve")
@@ -192,7 +194,7 @@ def test_a_proposal_names_what_it_would_reach_and_a_fork_takes_that_of_a_run_tha
         changes(adds("costs", text="The costs"), {"op": "remove_node", "id": "report"}),
         changes(answer="There is nothing to cover."),
     )
-    ended = planwave.run_sync(graph(START, text("report"), edges="start>report"), services=services)
+    ended = planwave.run_sync(graph(text("report", "Hot"), edges=""), services=services)
     reaches = ended.run.replan_sync("send it elsewhere")
     assert ("host", "elsewhere.example") in [(e["kind"], e["name"]) for e in reaches.additions]
     proposal = ended.run.replan_sync("the costs in place of the report")
@@ -213,8 +215,10 @@ async def test_what_cannot_be_planned_is_refused_before_a_model_is_asked() -> No
         await run.replan(" ")
     with pytest.raises(TypeError, match="what is to be different is text"):
         await run.replan(5)  # pyright: ignore[reportArgumentType]
+    unstarted = planwave.run(ASKS, services=services)
     with pytest.raises(planwave.Conflict, match="not started yet"):
-        await planwave.run(ASKS, services=services).replan("more")
+        await unstarted.replan("more")
+    unstarted.cancel()
     bare = (await planwave.run(ASKS, services=services_with(lambda _: [], planner=None)[0])).run
     with pytest.raises(planwave.Conflict, match="no planner"):
         await bare.replan("more")
@@ -225,7 +229,11 @@ async def test_a_run_without_services_opens_them_for_a_change_only_where_it_rest
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    written = {"id": "note", "type": "llm", "data": {"provider": "openai", "model": "gpt-4o"}}
+    written = {
+        "id": "note",
+        "type": "llm",
+        "data": {"provider": "openai", "model": "gpt-4o", "prompt": "Note it"},
+    }
     more = {**NARROW, "nodes": [*NARROW["nodes"], written]}
     work = Slow()
     run = work.run()

@@ -128,13 +128,12 @@ def fork(
 ) -> None:
     """Run an execution again with changes, as a new execution.
 
-    Results of steps that the changes do not affect are reused; only the other steps run. The
-    original execution does not change; `planwave diff` compares the two.
+    Results of steps that the changes do not affect are reused. `planwave diff` compares the two.
 
     For example:
 
     * `planwave fork last --rerun compare`
-    * `planwave fork 09a2fd --set compare.model=gpt-4o --set research.temperature=0.2`
+    * `planwave fork 09a2fd --set compare.model=gpt-4o`
     * `planwave fork last --set compare.userPrompt="Compare in one sentence: {{ input }}"`
     * `planwave fork last --changes changes.json`
     * `planwave fork last --plan plan.json --dry-run`
@@ -156,8 +155,7 @@ def fork(
     )
 
     async def start(backend: Backend, execution_id: str) -> str | None:
-        fork_changes = await _changes_of(ctx, backend, execution_id, wanted)
-        if fork_changes is None:
+        if (fork_changes := await _changes_of(ctx, backend, execution_id, wanted)) is None:
             return None
         new_id = await backend.fork(execution_id, fork_changes)
         await _warn_of_changes(ctx, backend, new_id, fork_changes.get("changes") or {})

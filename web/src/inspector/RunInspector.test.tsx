@@ -165,3 +165,30 @@ test("what a step had cost that was cut off in its first call is not known, and 
   expect(row.textContent).toBe("cut offwritenot known");
   expect(screen.queryByText(/\$0/)).toBeNull();
 });
+
+test("what a dropped step has cost is beside the costs of the others, and in their sum", async () => {
+  api = await startTestApi({ "GET /api/executions/e1": { planning: null } });
+  const usage = (cost_usd: number) => {
+    return { calls: 1, input_tokens: 5, output_tokens: 1, cost_usd, estimated: false };
+  };
+  const kept = { ...newNodeState("a"), name: "Draft", usage: usage(1) };
+  const dropped = { ...newNodeState("b"), name: "Prices", usage: usage(2) };
+  const run = {
+    ...newRunState("e1"),
+    usage: { ...usage(3), calls: 2 },
+    nodes: new Map([["a", kept]]),
+    changes: [{ dropped: [dropped] } as unknown as RunState["changes"][number]],
+  };
+  const inspector = (
+    <RunInspector run={run} tab="cost" onTab={() => {}} onSelect={() => {}} onRead={() => {}} />
+  );
+  const { queries } = renderRoutes([{ path: "/", element: inspector }]);
+  const steps = within(await screen.findByRole("list", { name: "Cost by step" }));
+  expect(steps.getAllByRole("listitem").map(({ textContent }) => textContent)).toEqual([
+    "1 callDraft6 tokens, $1.00",
+    "1 callPrices, dropped6 tokens, $2.00",
+  ]);
+  expect(steps.getAllByRole("button")).toHaveLength(1);
+  expect(screen.getByText("$3.00")).toBeTruthy();
+  await expect.poll(() => queries.isFetching()).toBe(0);
+});

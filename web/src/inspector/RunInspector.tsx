@@ -250,7 +250,7 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
   const { usage } = run;
   const planning = useExecution(run.executionId).data?.planning;
   const now = useNow(run.status === "executing");
-  const nodes = [...run.nodes.values()];
+  const nodes = [...run.nodes.values(), ...run.changes.flatMap(({ dropped }) => dropped)];
   const paid = nodes.filter((node) => node.usage.calls > 0);
   const cutOff = nodes.filter(isCostUnknown);
   return (
@@ -288,9 +288,7 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
         {paid.map((node) => (
           <li key={node.path}>
             <span>{formatAmount(node.usage.calls, "call")}</span>
-            <button type="button" onClick={() => onSelect(node.path)}>
-              {node.name}
-            </button>
+            <StepName {...{ run, node, onSelect }} />
             <span>
               {formatAmount(node.usage.input_tokens + node.usage.output_tokens, "token")},{" "}
               {costWords(node.usage.cost_usd, node.usage.estimated)}
@@ -300,14 +298,23 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
         {cutOff.map((node) => (
           <li key={node.path}>
             <span>cut off</span>
-            <button type="button" onClick={() => onSelect(node.path)}>
-              {node.name}
-            </button>
+            <StepName {...{ run, node, onSelect }} />
             <span>not known</span>
           </li>
         ))}
       </ol>
     </>
+  );
+}
+
+/** A way to a step; one that a change of the plan dropped is only named. */
+function StepName(props: Pick<RunInspectorProps, "run" | "onSelect"> & { node: NodeState }) {
+  const { run, node, onSelect } = props;
+  if (!run.nodes.has(node.path)) return <span>{node.name}, dropped</span>;
+  return (
+    <button type="button" onClick={() => onSelect(node.path)}>
+      {node.name}
+    </button>
   );
 }
 

@@ -250,7 +250,7 @@ async def through_library(stored: Stored, command: Command) -> Outcome:
             case Answer(request_id, answer):
                 run.answer(request_id, answer)
             case _:  # a run has no method for it
-                run._commands.append(command)
+                run._commands.pending.append(command)
         await run
     except PlanwaveError as error:
         return refused(error)

@@ -18,6 +18,7 @@ import typer
 
 from planwave.cli import completion
 from planwave.cli.context import CommandContext, Untrusted
+from planwave.executor.options import MOST_REPLANS
 
 _GLOBAL_OPTIONS_PANEL = "Options of every command"
 JSON_FLAG: Final = "--json"
@@ -209,6 +210,16 @@ BudgetTokensOption = Annotated[
         min=1,
         metavar="N",
         help="Tokens that the run may use. [default: the limit budget_tokens]",
+    ),
+]
+ReplanOption = Annotated[
+    int | None,
+    typer.Option(
+        "--replan",
+        min=1,
+        max=MOST_REPLANS,
+        metavar="N",
+        help="Have a model change the plan where a step fails, at most so many times.",
     ),
 ]
 ApproveOption = Annotated[

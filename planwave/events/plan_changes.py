@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events.node_state import NodeState
-from planwave.events.types import PlanRevised
+from planwave.events.types import PlanRefused, PlanRequested, PlanRevised
 from planwave.graph.editing.revision import Progress, changed_graph
 from planwave.shapes.common import GraphDocument
 
 if TYPE_CHECKING:
     from planwave.events.state import ExecutionState
     from planwave.graph.model import Graph
-    from planwave.shapes.nodes import PlanChangeResponse
+    from planwave.shapes.nodes import (
+        PlanChangeResponse,
+        PlanRequestResponse,
+        RefusedChangeResponse,
+    )
 
 _OPEN: Final = frozenset({"pending", "skipped", "blocked", "cancelled", "linked", "not_reached"})
 """The statuses that a node without a start can have."""
@@ -30,10 +34,16 @@ class PlanChanges:
     Attributes:
         records: What each change was, in order, with the nodes that it dropped as they were by then.
         dropped: The ids of all nodes that were dropped.
+        refused: The changes that were requested and not made, in order.
+        open: The change that is being written, or waits for a person; None without one.
+        requested: How many were requested.
     """
 
     records: list[PlanChangeResponse] = field(default_factory=list["PlanChangeResponse"])
     dropped: set[str] = field(default_factory=set[str])
+    refused: list[RefusedChangeResponse] = field(default_factory=list["RefusedChangeResponse"])
+    open: PlanRequestResponse | None = None
+    requested: int = 0
 
     def __len__(self) -> int:
         return len(self.records)
@@ -54,11 +64,27 @@ class PlanChanges:
             self.dropped,
         )
 
+    def as_json(self) -> dict[str, Any]:
+        """Return what documents have of it; nothing where the graph never changed, nor was to be changed."""
+        told = {"changes": self.records, "refused_changes": self.refused, "plan_request": self.open}
+        return {name: each for name, each in told.items() if each}
+
+    def request(self, event: PlanRequested) -> None:
+        """Take note of a change that the execution waits for."""
+        self.requested += 1
+        self.open = {"at": event.at, **event.data}
+
+    def refuse(self, event: PlanRefused) -> None:
+        """Take note of a change that is not made."""
+        self.open = None
+        self.refused.append({"at": event.at, **event.data})
+
     def record(self, event: PlanRevised, state: ExecutionState) -> None:
         """Take note of a change, in the state of its execution.
 
         Nodes that never began are as new in it, or gone; what had begun and is dropped stays with the change.
         """
+        self.open = None
         data, nodes, before = event.data, state.nodes, state.graph or NO_GRAPH
         change = data["graph_change"]
         gone = [nodes.pop(each) for each in change["dropped_nodes"] if each in nodes]

@@ -7,10 +7,11 @@ to the graph of ``execution.created``; see ``planwave.graph.editing.revision``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NotRequired
+from typing import Any, Final, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from planwave.errors import ErrorDocument
 from planwave.principals import PrincipalDocument
 from planwave.shapes.common import GraphChangeDocument
 
@@ -32,6 +33,44 @@ class PlanRevisedData(TypedDict):
     not_reached: NotRequired[list[str]]
     note: NotRequired[str]
     revised_by: NotRequired[PrincipalDocument]
+
+
+class PlanRequestedData(TypedDict):
+    """A change of its own graph that an execution waits for: nothing starts until it is made or refused.
+
+    ``change`` is the number that it will have. ``by`` says what asked for it: the failure of the node at ``path``,
+    that node itself, or a person; the last two with a ``request`` in words.
+    """
+
+    change: int
+    by: Literal["failure", "node", "person"]
+    request: NotRequired[str]
+    path: NotRequired[str]
+
+
+class PlanRefusedData(TypedDict):
+    """Why a change that was requested is not made; the execution goes on, or ends, as it would have without it.
+
+    ``diagnostics`` are those of the graph that it would have made.
+    """
+
+    change: int
+    error: ErrorDocument
+    diagnostics: NotRequired[list[dict[str, Any]]]
+
+
+_REQUESTED_BY: Final = {
+    "failure": "as {path} failed",
+    "node": "{path} asks for it",
+    "person": "a person asks for it",
+}
+
+
+def request_of_change_text(data: Mapping[str, Any] | PlanRequestedData) -> str:
+    """Return why a change of a graph is being written, for people."""
+    why = _REQUESTED_BY[data["by"]].format(path=data.get("path"))
+    request = data.get("request")
+    return f"{why}: {request}" if request else why
 
 
 def names_of(graph: Mapping[str, Any]) -> dict[str, str]:

@@ -252,7 +252,7 @@ class ExecutionState:
         """End the execution and close its open requests."""
         self.status = status
         self.completed_at = at
-        self.reason = self.pause = None
+        self.reason = self.pause = self.changes.open = None
         if self.budget is not None:
             self.active_time.stop(at)
         for request_id in list(self.requests):
@@ -291,8 +291,7 @@ class ExecutionState:
             "currentNodeId": self.current_node_id,
             "requests": [request.as_json() for request in self.requests.values()],
         }
-        if self.changes.records:
-            document["changes"] = self.changes.records
+        document |= self.changes.as_json()
         if nodes:
             document["nodes"] = [node.as_json() for node in self.nodes.values()]
         return document
@@ -575,7 +574,9 @@ REDUCERS: Final[Mapping[str, Callable[[ExecutionState, Any], None]]] = {
     "execution.completed": _completed,
     "execution.failed": _failed,
     "execution.cancelled": _cancelled,
+    "plan.requested": lambda state, event: state.changes.request(event),
     "plan.revised": _plan_revised,
+    "plan.refused": lambda state, event: state.changes.refuse(event),
     "wave.started": _wave_started,
     "wave.completed": _wave_completed,
     "node.started": _node_started,

@@ -27,7 +27,7 @@ from typing import (
 from typing_extensions import TypedDict, get_type_hints
 
 from planwave.errors import ErrorDocument
-from planwave.events.plan_payloads import PlanRevisedData
+from planwave.events.plan_payloads import PlanRefusedData, PlanRequestedData, PlanRevisedData
 from planwave.expressions.json_text import to_text
 from planwave.graph.model import Json
 from planwave.principals import PrincipalDocument
@@ -67,7 +67,6 @@ REPLY_CUT: Final = "reply_cut"
 """``kind`` of the ``node.log`` of a reply that reached its limit of tokens before its end."""
 PLANNING: Final = "planning"
 """``event_type`` of progress while a node writes a plan: ``{"kind", …}``, as the planner reports it."""
-
 TOOL_CALL_STARTS: Final = frozenset({"tool_call_start", "subagent_call_start"})
 TOOL_CALL_ENDS: Final = frozenset(
     {"tool_call_end", "tool_call_error", "subagent_call_end", "subagent_call_error"}
@@ -450,7 +449,9 @@ ExecutionWarned = Event[Literal["execution.warned"], WarnedData]
 ExecutionCompleted = Event[Literal["execution.completed"], CompletedData]
 ExecutionFailed = Event[Literal["execution.failed"], FailedData]
 ExecutionCancelled = Event[Literal["execution.cancelled"], CancelledData]
+PlanRequested = Event[Literal["plan.requested"], PlanRequestedData]
 PlanRevised = Event[Literal["plan.revised"], PlanRevisedData]
+PlanRefused = Event[Literal["plan.refused"], PlanRefusedData]
 WaveStarted = Event[Literal["wave.started"], WaveStartedData]
 WaveCompleted = Event[Literal["wave.completed"], WaveCompletedData]
 NodeStarted = Event[Literal["node.started"], NodeStartedData]
@@ -478,7 +479,7 @@ NodeOutcome = NodeCompleted | NodeFailed | NodeSkipped | NodeBlocked | NodeCance
 TypedEvent = (
     ExecutionCreated | ExecutionStarted | ExecutionPaused | ExecutionResumed
     | ExecutionWarned | ExecutionCompleted | ExecutionFailed | ExecutionCancelled | WaveStarted | WaveCompleted
-    | PlanRevised | NodeStarted | NodeRetrying | NodeWaiting | NodeAnswered | NodeParked | NodeUnparked
+    | PlanRequested | PlanRevised | PlanRefused | NodeStarted | NodeRetrying | NodeWaiting | NodeAnswered | NodeParked | NodeUnparked
     | NodeLog | NodeEmitted | NodeDelta | Usage | NestedRunOpened | NestedRunAbandoned | OnceStored
     | NodeOutcome
 )  # fmt: skip
@@ -529,7 +530,9 @@ EXECUTION_WARNED: Final = EventType[WarnedData]("execution.warned")
 EXECUTION_COMPLETED: Final = EventType[CompletedData]("execution.completed")
 EXECUTION_FAILED: Final = EventType[FailedData]("execution.failed")
 EXECUTION_CANCELLED: Final = EventType[CancelledData]("execution.cancelled")
+PLAN_REQUESTED: Final = EventType[PlanRequestedData]("plan.requested")
 PLAN_REVISED: Final = EventType[PlanRevisedData]("plan.revised")
+PLAN_REFUSED: Final = EventType[PlanRefusedData]("plan.refused")
 WAVE_STARTED: Final = EventType[WaveStartedData]("wave.started")
 WAVE_COMPLETED: Final = EventType[WaveCompletedData]("wave.completed")
 NODE_STARTED: Final = EventType[NodeStartedData]("node.started")
@@ -588,12 +591,10 @@ def pause_kind(data: Mapping[str, Any] | PausedData) -> PauseKind:
 
 def message_text(data: Any) -> str:
     """Return the text of a message, "" where it has none; data of another shape are the text."""
-    text: Any = cast("dict[str, Any]", data).get("text", "") if isinstance(data, dict) else data
-    return to_text(text)
+    return to_text(cast("dict[str, Any]", data).get("text", "") if isinstance(data, dict) else data)
 
 
 def error_message(error: ErrorDocument | None) -> str:
     """Return the message of an error, or its code where it has none."""
-    if error is None:
-        return "unknown error"
-    return str(error.get("message") or error.get("code") or "unknown error")
+    known = error or {}
+    return str(known.get("message") or known.get("code") or "unknown error")

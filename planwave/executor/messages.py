@@ -16,8 +16,8 @@ from typing import Final, Literal
 
 from planwave.errors import PlanwaveError
 from planwave.events import Event
-from planwave.events.plan_payloads import PlanRevisedData
-from planwave.events.types import NodeCompletedData
+from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
+from planwave.events.types import NodeCompletedData, UsageData
 from planwave.executor.state import Attempt, GraphRun, NodeRun, Outputs, ReplyTo
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
@@ -227,15 +227,32 @@ class RevisePlan:
         graph: The graph that it becomes.
         data: What the event of the change says, as far as that is known before.
         create: Returns a run of that graph, of which nothing has been started; ``floors`` are the lowest waves of nodes.
-        reply: Gets the outcome.
+        reply: Gets the outcome; None where no caller waits.
         stored: All events of the execution that are durable; the driver reads them before the turn.
     """
 
     graph: Graph
     data: PlanRevisedData
     create: Callable[..., GraphRun]
-    reply: ReplyTo
+    reply: ReplyTo | None = None
     stored: Sequence[Event] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeWritten:
+    """A model has written a change of the graph that was requested, or there is none.
+
+    Attributes:
+        number: Which of the requests it is for.
+        revision: The change; None where ``error`` says why there is none.
+        error: Why there is none.
+        usage: What the calls of the model used, each as a ``usage`` event has it.
+    """
+
+    number: int
+    revision: RevisePlan | None = None
+    error: PlanwaveError | None = None
+    usage: Sequence[UsageData] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +341,7 @@ Message = (
     | BudgetReleased
     | CancelExecution
     | Command
+    | ChangeWritten
     | Timer
     | PlaceGranted
     | IdleChanged
@@ -340,6 +358,19 @@ class StartAttempt:
     """Start the task of an attempt that got a slot."""
 
     attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class WriteChange:
+    """Have a model write a change of the graph.
+
+    Attributes:
+        number: Counts the requests of the execution, from 1.
+        asked: What is asked for.
+    """
+
+    number: int
+    asked: PlanRequestedData
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,6 +457,7 @@ class ChangePlace:
 
 Effect = (
     StartAttempt
+    | WriteChange
     | CancelTask
     | SetTimer
     | CancelTimer

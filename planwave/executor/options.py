@@ -17,6 +17,9 @@ OnFailure = Literal["continue", "stop"]
 _CHOICES: Final = {"scheduling": get_args(Scheduling), "on_failure": get_args(OnFailure)}
 _SECONDS: Final = ("node_timeout_s", "run_timeout_s")
 _NODE_LISTS: Final = ("run_to", "run_from")
+DEFAULT_REPLANS: Final = 3
+MOST_REPLANS: Final = 10
+"""How many changes of its graph a model may write in an execution, whatever the options say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class RunOptions:
             ``tokens``, ``calls`` (of models) and ``wall_s`` (seconds not paused). It is paused, with a
             request for more, once nothing can go on within them. An amount that is not given, or None,
             has no limit.
+        replan: ``{"on_failure": true, "max": 3}``: where a node of the execution's own graph fails and no
+            policy handles that, a model writes a change of the graph, at most so many times.
 
     Raises:
         InputError: ``invalid-option``: a value is not one of the choices, or out of its range.
@@ -63,6 +68,7 @@ class RunOptions:
     run_to: Sequence[str] = ()
     run_from: Sequence[str] = ()
     budget: Mapping[str, float | None] | None = None
+    replan: Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -77,6 +83,12 @@ class RunOptions:
     def budget_limits(self) -> dict[str, float]:
         """The limits of the budget, empty without one."""
         return {name: most for name, most in (self.budget or {}).items() if most is not None}
+
+    @property
+    def max_replans(self) -> int:
+        """How many changes of the graph a model writes after failures, at most."""
+        replan = self.replan or {}
+        return replan.get("max", DEFAULT_REPLANS) if replan.get("on_failure") else 0
 
     @property
     def has_bounds(self) -> bool:
@@ -109,8 +121,8 @@ def _problem(name: str, value: object) -> str | None:
         return f"must be a list of node ids, not {value!r}"
     if value is None:
         return None
-    if name == "budget":
-        return _budget_problem(value)
+    if name in _OBJECTS:
+        return _OBJECTS[name](value)
     if name in _SECONDS:
         if is_amount(name, value):
             return None
@@ -133,4 +145,20 @@ def _budget_problem(value: object) -> str | None:
     return None
 
 
+def _replan_problem(value: object) -> str | None:
+    problem = f"must be an object such as {{'on_failure': True, 'max': 2}}, not {short_repr(value)}"
+    if not isinstance(value, Mapping):
+        return problem
+    told = cast("Mapping[str, object]", value)
+    if told.keys() - {"on_failure", "max"}:
+        return problem
+    if not isinstance(told.get("on_failure", False), bool):
+        return f"must have true or false as on_failure, not {short_repr(told['on_failure'])}"
+    most = told.get("max", DEFAULT_REPLANS)
+    if isinstance(most, int) and not isinstance(most, bool) and 1 <= most <= MOST_REPLANS:
+        return None
+    return f"must have a whole number from 1 to {MOST_REPLANS} as max, not {short_repr(most)}"
+
+
+_OBJECTS: Final = {"budget": _budget_problem, "replan": _replan_problem}
 DEFAULT_OPTIONS: Final = RunOptions()

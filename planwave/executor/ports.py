@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from planwave.errors import PlanwaveError
 from planwave.events import Event
-from planwave.graph.model import Json
+from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
+from planwave.events.types import UsageData
+from planwave.graph.model import Graph, Json
 
 
 @runtime_checkable
@@ -15,6 +18,41 @@ class Redacting(Protocol):
 
     def redact(self, value: Json) -> Json:
         """Return JSON with the names of secrets in place of their values."""
+        ...
+
+
+class WrittenChange(NamedTuple):
+    """What a model wrote to change the graph of an execution.
+
+    Attributes:
+        graph: The graph that it becomes, without errors; None where ``error`` says why there is none.
+        data: What the event of the change says; the driver adds the waves.
+        error: Why there is none.
+        usage: What the calls of the model used, each as a ``usage`` event has it.
+    """
+
+    graph: Graph | None = None
+    data: PlanRevisedData | None = None
+    error: PlanwaveError | None = None
+    usage: Sequence[UsageData] = ()
+
+
+class ChangeWriter(Protocol):
+    """Has a model write the change of its graph that an execution asks for."""
+
+    async def __call__(
+        self, asked: PlanRequestedData, number: int, events: Sequence[Event]
+    ) -> WrittenChange:
+        """Return the change.
+
+        Args:
+            asked: What is asked for.
+            number: Counts the requests of the execution, from 1; a repeated request has the same number.
+            events: All events of the execution so far.
+
+        Raises:
+            PlanwaveError: There is none.
+        """
         ...
 
 

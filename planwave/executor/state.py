@@ -61,6 +61,8 @@ class GraphRun:
         is_idle: Nothing in it can proceed before a request of one of its nodes is answered.
         parent_runs: For a fork: earlier runs to reuse results from, the latest first; see
             ``reuse/reuse.py``.
+        holds_stop: A failure stops it only once ``stop`` is called: the graph may be changed instead.
+        is_stopped: Nothing of it starts any more, after a failure.
         unstarted_waves: The ids of the nodes of each wave that has not begun, in graph order.
     """
 
@@ -71,9 +73,12 @@ class GraphRun:
         "failures",
         "handled_failures",
         "has_presets",
+        "held_stop",
         "highest_attempt",
+        "holds_stop",
         "is_idle",
         "is_retryable",
+        "is_stopped",
         "join_winners",
         "nested_run",
         "outputs",
@@ -96,7 +101,8 @@ class GraphRun:
         self.path = values.prefix[:-1] or None
         self.nested_run: NestedRun | None = None
         self.depth = self.attempt_offset = self.highest_attempt = 0
-        self.is_idle = self.is_retryable = False
+        self.is_idle = self.is_retryable = self.holds_stop = self.is_stopped = False
+        self.held_stop: Cause | None = None
         self.parent_runs: Sequence[ParentGraphRun] = ()
         self.has_presets = self.outputs.count(None) < len(self.outputs)
         self.attempts: dict[int, Attempt] = {}
@@ -117,6 +123,18 @@ class GraphRun:
         if not self.failures:
             self.is_retryable = retryable
         self.failures[path] = error
+
+    def fail(self, node: int, reason: str, outputs: Outputs | None) -> None:
+        """Fail a node; ``outputs`` are those of its error policy, if that handles the failure."""
+        self.schedule.failed(node, reason, outputs)
+        if outputs is None and self.holds_stop:
+            self.held_stop = self.held_stop or Cause(node, reason)
+
+    def stop(self) -> None:
+        """Cancel what has not begun, if a failure that is to stop the graph was held."""
+        if self.held_stop is not None and not self.is_stopped:
+            self.is_stopped = True
+            self.schedule.stop(self.held_stop)
 
     def first_failure(self) -> ErrorDocument:
         """Return the error of this graph: its first unhandled failure, naming the node it began at.

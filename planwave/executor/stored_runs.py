@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from planwave.events.types import NodeWaiting, TypedEvent
+from planwave.events.types import NodeWaiting, PlanRefused, PlanRequested, PlanRevised, TypedEvent
 from planwave.graph.model import Json
 
 
@@ -103,13 +103,18 @@ class StoredGraphRun:
         if depends_on is not None:
             self.depends_on[path] = depends_on
 
-    def revise(self, dropped: Collection[str]) -> None:
+    def add_plan_event(self, event: PlanRequested | PlanRevised | PlanRefused) -> None:
+        """Add that a change of its graph was requested, made or refused."""
+        if event.type == "plan.revised":
+            self._revise(event.data["graph_change"]["dropped_nodes"])
+        self.events.append(event)
+
+    def _revise(self, dropped: Collection[str]) -> None:
         """Forget, as its graph was changed, what happened to nodes that are gone or never began."""
-        begun = {event.path for event in self.events if _is_begin(event)}
-        begun.difference_update(dropped)
-        self.events = [
-            event for event in self.events if event.type == "wave.started" or event.path in begun
-        ]
+        kept = {event.path for event in self.events if _is_begin(event)}
+        kept.difference_update(dropped)
+        kept.add(None)  # of the run itself
+        self.events = [event for event in self.events if event.path in kept]
 
     def count_attempt(self, number: int) -> None:
         """Raise the highest attempt of this run, and of the runs around it."""

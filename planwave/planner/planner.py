@@ -176,6 +176,7 @@ class Planner:
         model: str | None = None,
         *,
         on_progress: ProgressListener | None = None,
+        scope: CallScope | None = None,
     ) -> Revision:
         """Have a model write the operations that change a plan as a person wants it.
 
@@ -185,6 +186,7 @@ class Planner:
             provider: Who plans, and runs the nodes that are added without one; None for the default.
             model: See ``provider``.
             on_progress: Called with each progress event; must not block.
+            scope: Whose calls these are, so that an execution repeats none after its process ended.
 
         Returns:
             The operations with the graph that they make; none of them, with the model's sentence, where
@@ -207,7 +209,7 @@ class Planner:
         first = replace(first, prompt=revision_prompt(plan, words), schema=None)
         context = self._context((provider, model), None, types, None, self._rules)
         report = on_progress or _ignore_progress
-        ask = partial(self._ask, on_progress=report, scope=None, steps=None)
+        ask = partial(self._ask, on_progress=report, scope=scope, steps=None)
         read = partial(_read_revision, plan, context)
         result, attempts = await self._ask_until_valid(
             _Conversation(first, False), read, report, ask

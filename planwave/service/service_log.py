@@ -339,6 +339,12 @@ def _plan_revised(event: Event) -> _Line:
     return logging.INFO, "plan changed", fields
 
 
+def _plan_refused(event: Event) -> _Line:
+    error = event.data["error"]
+    fields = {"change": event.data["change"], "code": error["code"], "error": error["message"]}
+    return logging.WARNING, "plan not changed", fields
+
+
 LINES: Final[Mapping[str, Callable[[Event], _Line | None]]] = {
     "execution.completed": lambda _: (logging.INFO, "completed", {}),
     "execution.failed": _failed,
@@ -346,7 +352,13 @@ LINES: Final[Mapping[str, Callable[[Event], _Line | None]]] = {
     "execution.paused": _paused,
     "execution.resumed": _resumed,
     "execution.warned": _warned,
+    "plan.requested": lambda event: (
+        logging.INFO,
+        "change of the plan requested",
+        {"change": event.data["change"], "by": event.data["by"], "node": event.data.get("path")},
+    ),
     "plan.revised": _plan_revised,
+    "plan.refused": _plan_refused,
     "node.failed": _node_failed,
     "node.retrying": _node_retrying,
     "node.waiting": _node_waiting,

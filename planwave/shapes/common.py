@@ -130,6 +130,7 @@ class OptionsDocument(TypedDict):
     run_to: NotRequired[list[str]]
     run_from: NotRequired[list[str]]
     budget: NotRequired[dict[str, float | None] | None]
+    replan: NotRequired[dict[str, Any] | None]
 
 
 class ParentDocument(TypedDict):

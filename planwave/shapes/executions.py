@@ -18,7 +18,13 @@ from planwave.shapes.common import (
     ParentDocument,
     StatusResponse,
 )
-from planwave.shapes.nodes import PlanChangeResponse, ReusedFrom, UsageResponse
+from planwave.shapes.nodes import (
+    PlanChangeResponse,
+    PlanRequestResponse,
+    RefusedChangeResponse,
+    ReusedFrom,
+    UsageResponse,
+)
 
 
 class ExecutionCreated(TypedDict):
@@ -247,6 +253,8 @@ class ExecutionResponse(LabelsResponse, StatusResponse, OutcomeResponse):
     requests: list[OpenRequestResponse]
     """The open ones, oldest first."""
     usage: UsageResponse
+    plan_request: NotRequired[PlanRequestResponse]
+    """The change of its graph that it waits for; left out without one."""
     planning: UsageResponse | None
     """What the calls used that wrote its plan; as in lists."""
     budget: BudgetResponse | None
@@ -457,6 +465,10 @@ class DocumentResponse(StatusResponse, OutcomeResponse):
     """As the last of its changes left it."""
     changes: NotRequired[list[PlanChangeResponse]]
     """What was changed in it while it ran or waited, in order; left out where nothing was."""
+    refused_changes: NotRequired[list[RefusedChangeResponse]]
+    """The changes that it asked for and that were not made, in order; left out where there are none."""
+    plan_request: NotRequired[PlanRequestResponse]
+    """The change of its graph that it waits for; left out without one."""
 
 
 class ExplainResponse(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -87,3 +87,26 @@ class PlanChangeResponse(TypedDict):
     graph_change: GraphChangeDocument
     dropped: list[NodeSnapshot]
     """The steps that it dropped although they had begun, as they were by then."""
+
+
+class PlanRequestResponse(TypedDict):
+    """A change of its own graph that an execution waits for; nothing starts until it is made or refused."""
+
+    change: int
+    """The number that it will have."""
+    at: str
+    by: Literal["failure", "node", "person"]
+    path: NotRequired[str]
+    """The node that failed, or that asks for it."""
+    request: NotRequired[str]
+    """What is asked for, in words."""
+
+
+class RefusedChangeResponse(TypedDict):
+    """A change of its own graph that an execution asked for, and that was not made."""
+
+    change: int
+    at: str
+    error: ErrorDocument
+    """Why."""
+    diagnostics: NotRequired[list[dict[str, Any]]]

@@ -21,7 +21,13 @@ from planwave.shapes.executions import (
     WaveResponse,
 )
 from planwave.shapes.graphs import DiagnosticResponse
-from planwave.shapes.nodes import NodeSnapshot, PlanChangeResponse, UsageResponse
+from planwave.shapes.nodes import (
+    NodeSnapshot,
+    PlanChangeResponse,
+    PlanRequestResponse,
+    RefusedChangeResponse,
+    UsageResponse,
+)
 
 # -- the WebSocket ---------------------------------------------------------------------------------
 
@@ -42,6 +48,10 @@ class SnapshotMessage(TypedDict):
     """As the last of its changes left it."""
     changes: NotRequired[list[PlanChangeResponse]]
     """What was changed in it while it ran or waited, in order; left out where nothing was."""
+    refused_changes: NotRequired[list[RefusedChangeResponse]]
+    """The changes that it asked for and that were not made, in order; left out where there are none."""
+    plan_request: NotRequired[PlanRequestResponse]
+    """The change of its graph that it waits for; left out without one."""
     inputs: dict[str, dict[str, Any]] | None
     options: OptionsDocument | None
     parent: ParentDocument | None

@@ -118,7 +118,6 @@ def _members(
     state: ExecutionState,
 ) -> _Document:
     """Return the members of a document in order; ``nodes`` and ``node_results`` are iterators."""
-    changes = {"changes": state.changes.records} if state.changes.records else {}
     return {
         "schema_version": DOCUMENT_VERSION,
         "execution_id": record.execution_id,
@@ -149,7 +148,7 @@ def _members(
         "node_results": _results(state),
         "execution_logs": execution_logs(events),
         "graph": state.graph,
-        **changes,
+        **state.changes.as_json(),
     }
 
 

@@ -375,7 +375,7 @@ def _state_json(
     planning: UsageTotal | None,
 ) -> ExecutionResponse:
     state = fold(events)
-    return {
+    response: ExecutionResponse = {
         "execution_id": state.execution_id,
         "plan_id": state.plan_id,
         "revision": state.revision,
@@ -412,6 +412,9 @@ def _state_json(
         "completed_at": state.completed_at,
         **labels_json(record.labels),
     }
+    if state.changes.open is not None:
+        response["plan_request"] = state.changes.open
+    return response
 
 
 def _log_json(events: Sequence[Event], after: int) -> dict[str, Any]:
@@ -474,6 +477,7 @@ def run_options(options: RunOptionsModel) -> RunOptions:
         run_to=tuple(options.run_to),
         run_from=tuple(options.run_from),
         budget=None if options.budget is None else options.budget.model_dump(exclude_unset=True),
+        replan=None if options.replan is None else options.replan.model_dump(),
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import (
 from pydantic_core import core_schema
 
 from planwave.api.schemas.examples import GOAL
+from planwave.executor.options import DEFAULT_REPLANS, MOST_REPLANS
 from planwave.planner.questions import MAX_QUESTIONS
 
 MAX_NOTE_CHARS: Final = 1_000
@@ -68,6 +69,21 @@ class BudgetModel(RequestModel):
     )
 
 
+class ReplanModel(RequestModel):
+    """Whether a model changes the plan of an execution where a step of it fails."""
+
+    on_failure: bool = Field(
+        default=False,
+        description="Have a model write a change after a failure that nothing handles.",
+    )
+    max: int = Field(
+        default=DEFAULT_REPLANS,
+        ge=1,
+        le=MOST_REPLANS,
+        description="Changes of an execution, at most.",
+    )
+
+
 class RunOptionsModel(RequestModel):
     """How to run; limits of the service hold in any case."""
 
@@ -97,6 +113,12 @@ class RunOptionsModel(RequestModel):
         "paused with a request of the kind `budget`. Amounts that are left out are those of the "
         "service's limits `budget_usd` and `budget_tokens`.",
         examples=[{"usd": 0.5}],
+    )
+    replan: ReplanModel | None = Field(
+        default=None,
+        description="Where a step fails and nothing handles that, a model writes a change of the plan. Nothing starts "
+        "meanwhile. A change that reaches anything new is not made.",
+        examples=[{"on_failure": True, "max": 2}],
     )
 
 

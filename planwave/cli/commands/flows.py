@@ -30,6 +30,7 @@ from planwave.cli.options import (
     MaxParallelOption,
     OnFailure,
     OnFailureOption,
+    ReplanOption,
     RunFromOption,
     RunToOption,
     Scheduling,
@@ -356,6 +357,7 @@ def run(
     approve: ApproveOption = False,
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
+    replan: ReplanOption = None,
 ) -> None:
     """Run a flow, with live progress, as `planwave exec` runs a file.
 
@@ -367,7 +369,7 @@ def run(
     """
     arguments = read_inputs(inputs or (), set_result or ())
     amounts = run_budget(budget, budget_tokens)
-    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)
+    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts, replan)
 
     async def read(queries: Queries) -> tuple[Flow, Sequence[InputArgument]]:
         flow = await find_flow(queries, name, revision)

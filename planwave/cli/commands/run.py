@@ -33,6 +33,7 @@ from planwave.cli.options import (
     OnFailure,
     OnFailureOption,
     QuestionsOption,
+    ReplanOption,
     RunFromOption,
     RunToOption,
     Scheduling,
@@ -70,6 +71,7 @@ def run(
     approve: ApproveOption = False,
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
+    replan: ReplanOption = None,
     answers: AnswerOption = None,
     questions: QuestionsOption = None,
 ) -> None:
@@ -85,10 +87,10 @@ def run(
     * `planwave run "Write a haiku about tides" --provider anthropic --json > result.json`
     * `planwave run - < goal.txt`
     * `planwave run --approve "Tidy up my notes"`
+    * `planwave run --replan 2 "Compare three heat pumps"` (a step that fails has the plan changed)
     """
-    options = run_options(
-        scheduling, on_failure, max_parallel, budget=run_budget(budget, budget_tokens)
-    )
+    amounts = run_budget(budget, budget_tokens)
+    options = run_options(scheduling, on_failure, max_parallel, budget=amounts, replan=replan)
     run_and_exit(
         ctx,
         RunJob(
@@ -136,6 +138,7 @@ def exec_(
     approve: ApproveOption = False,
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
+    replan: ReplanOption = None,
 ) -> None:
     """Run a plan or graph from a file: made by hand, or printed by `planwave plan --json`.
 
@@ -146,7 +149,7 @@ def exec_(
     * `planwave exec flow.json --run-to summary`
     """
     amounts = run_budget(budget, budget_tokens)
-    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)
+    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts, replan)
     run_and_exit(
         ctx,
         RunJob(
@@ -165,6 +168,7 @@ def run_options(
     run_to: Sequence[str] | None = None,
     run_from: Sequence[str] | None = None,
     budget: Mapping[str, float] | None = None,
+    replan: int | None = None,
 ) -> RunOptions:
     """Return the run options given on the command line."""
     return RunOptions(
@@ -174,6 +178,7 @@ def run_options(
         run_to=tuple(run_to or ()),
         run_from=tuple(run_from or ()),
         budget=budget,
+        replan=None if replan is None else {"on_failure": True, "max": replan},
     )
 
 

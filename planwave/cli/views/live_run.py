@@ -255,6 +255,8 @@ class RunScreen:
             parts.append(money(usage.cost_usd))
         if progress.status == "paused":
             parts.append(f"paused: {one_line(progress.pause_reason)}")
+        elif progress.is_planning:
+            parts.append("a change of the plan is being written")
         parts.append(self._keys)
         return Text(f" {self._console.symbol('·', '-')} ".join(parts), style="dim")
 

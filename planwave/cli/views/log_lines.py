@@ -20,7 +20,7 @@ from planwave.events import Event
 from planwave.events.logs.call_lines import CallEvents, call_level, model_call_text, seconds_text
 from planwave.events.logs.text_log import Level, level_of
 from planwave.events.paths import path_prefix
-from planwave.events.plan_payloads import change_text
+from planwave.events.plan_payloads import change_text, request_of_change_text
 from planwave.events.request_text import (
     TIMEOUT,
     answer_text,
@@ -29,7 +29,7 @@ from planwave.events.request_text import (
     is_timer,
     request_text,
 )
-from planwave.events.types import MESSAGE, WAITING, message_text, pause_kind
+from planwave.events.types import MESSAGE, WAITING, error_message, message_text, pause_kind
 from planwave.principals import Principal
 
 
@@ -223,6 +223,10 @@ WORDS: Final[Mapping[str, Callable[[Event], str | None]]] = {
     "execution.completed": lambda _: "completed",
     "execution.failed": _failed,
     "execution.cancelled": _cancelled,
+    "plan.requested": lambda event: (
+        f"a change of the plan is being written {request_of_change_text(event.data)}"
+    ),
+    "plan.refused": lambda event: f"plan not changed: {error_message(event.data['error'])}",
     "plan.revised": lambda event: f"plan changed: {change_text(event.data)}",
     "wave.started": _wave_started,
     "node.started": _node_started,

@@ -137,6 +137,7 @@ class RunProgress:
         self._set_graph(graph, waves)
         self.status = "starting"
         self.reason = ""
+        self.is_planning = False
         self.pause: PauseKind | None = None
         self.error = ""
         self.requests: dict[str, OpenRequest] = {}
@@ -323,6 +324,9 @@ class RunProgress:
 
     def _own_event(self, event: Event) -> None:
         """Apply an event of the execution itself."""
+        self.is_planning = event.type == "plan.requested" or (
+            self.is_planning and not event.type.startswith(("plan.", "execution."))
+        )
         if event.type == "plan.revised":
             document = changed_graph(self._graph.document, event.data["graph_change"])
             graph, _ = read_graph(document)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, cast, get_args
 
 from planwave.events.budget import amount_text
-from planwave.events.plan_payloads import change_text, names_of
+from planwave.events.plan_payloads import change_text, names_of, request_of_change_text
 from planwave.events.request_text import (
     TIMEOUT,
     answer_text,
@@ -79,7 +79,10 @@ def level_of(event: Event) -> Level:
             return "warning" if data.get("handled") else "error"
         case "execution.failed":
             return "error"
-        case "node.retrying" | "execution.warned" | "node.blocked" | "node.cancelled":
+        case (
+            "node.retrying" | "execution.warned" | "node.blocked" | "node.cancelled"
+            | "plan.refused"
+        ):  # fmt: skip
             return "warning"
         case "node.waiting" if data.get("interrupted"):
             return "warning"
@@ -182,6 +185,10 @@ class TextLog:
             case "plan.revised":
                 self._names |= names_of(event.data["graph_change"])
                 return f"Plan changed: {change_text(event.data)}"
+            case "plan.requested":
+                return f"A change of the plan is being written {request_of_change_text(event.data)}"
+            case "plan.refused":
+                return f"Plan not changed: {error_message(event.data['error'])}"
             case "wave.started":
                 inside = f"{event.path}/" if event.path else ""
                 nodes = [f"{inside}{node}" for node in event.data.get("nodes") or ()]

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from planwave.events.logs.call_lines import CallEvents, call_level
 from planwave.events.logs.text_log import RECOVERED, Level, level_of, one_line
-from planwave.events.plan_payloads import change_text
+from planwave.events.plan_payloads import change_text, request_of_change_text
 from planwave.events.request_text import TIMEOUT, answer_text, is_timer, request_text
 from planwave.events.types import (
     MESSAGE,
@@ -29,6 +29,9 @@ from planwave.events.types import (
     NodeAnswered,
     NodeEmitted,
     NodeWaiting,
+    PlanRefused,
+    PlanRequested,
+    PlanRevised,
     TypedEvent,
     error_message,
     message_text,
@@ -115,9 +118,8 @@ class TypedLog:
         match typed.type:
             case "execution.created":
                 self._learn_titles(typed.data.get("graph") or {})
-            case "plan.revised":
-                self._learn_titles(typed.data["graph_change"])
-                return _entry(event, "input_received", f"Plan changed: {change_text(typed.data)}")
+            case "plan.requested" | "plan.revised" | "plan.refused":
+                return self._plan_entry(typed)
             case "node.started":
                 self._prompted.discard(path)
                 again = ", again: it was cut off" if typed.data.get("reentry") else ""
@@ -160,6 +162,17 @@ class TypedLog:
             name = node.get("name")
             named = f"{name} " if name and name != node["id"] else ""
             self._titles[node["id"]] = f"{named}{node['type']} node"
+
+    def _plan_entry(self, event: PlanRequested | PlanRevised | PlanRefused) -> LogEntry:
+        """Return the entry about a change of the plan: that it is written, made or refused."""
+        if event.type == "plan.requested":
+            why = request_of_change_text(event.data)
+            return _entry(event, "wait_input", f"A change of the plan is being written {why}")
+        if event.type == "plan.refused":
+            told = f"Plan not changed: {error_message(event.data['error'])}"
+            return _entry(event, "input_received", told)
+        self._learn_titles(event.data["graph_change"])
+        return _entry(event, "input_received", f"Plan changed: {change_text(event.data)}")
 
     def _node_event_entry(self, event: NodeEmitted, path: str) -> LogEntry | None:
         kind, data = str(event.data.get("event_type")), event.data.get("data")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from types import CoroutineType
 from typing import Any, Final, cast
@@ -76,6 +76,7 @@ class AttemptTasks:
         self._events = NodeEvents(host.execution_id, host.mailbox, host.redact, publish_delta)
         self._running: dict[Attempt, asyncio.Task[None]] = {}
         self._cancelled: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
 
     def start(self, attempt: Attempt) -> None:
         """Start the task of an attempt."""
@@ -93,8 +94,17 @@ class AttemptTasks:
             self._cancelled.add(task)
             task.add_done_callback(self._cancelled.discard)
 
+    def start_beside(self, work: Coroutine[object, object, None]) -> None:
+        """Start a task that is of no attempt; it is cancelled at the end of the execution."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
     async def wait_cancelled(self) -> None:
         """Cancel all tasks that still run and wait for them, but no longer than the grace time."""
+        for task in self._beside:
+            task.cancel()
+            self._cancelled.add(task)
         for attempt in list(self._running):
             self.cancel(attempt)
         if self._cancelled:

@@ -35,6 +35,7 @@ from planwave.events.types import (
     OnceStoredData,
     UsageData,
 )
+from planwave.executor.driver import plan_requests
 from planwave.executor.driver.endings import (
     cancel_nested_runs,
     end_attempt,
@@ -294,7 +295,9 @@ def _fail(
         graph_run.record_failure(attempt.path, error, retryable)
     attempt.close()
     run.emit(NODE_FAILED, data, attempt.path, attempt.number)
-    graph_run.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
+    graph_run.fail(node, f"{error['code']}: {error['message']}", outputs)
+    if outputs is None:
+        plan_requests.node_failed(run, graph_run, attempt.path)
 
 
 def timed_out(run: RunState, timer: AttemptTimer) -> None:

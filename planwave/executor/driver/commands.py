@@ -87,7 +87,8 @@ def replied(apply: Callable[[RunState, CommandT], None]) -> Callable[[RunState, 
             apply(run, command)
         except PlanwaveError as error:
             refusal = error
-        run.effects.append(Reply(command.reply, refusal))
+        if command.reply is not None:
+            run.effects.append(Reply(command.reply, refusal))
 
     return applied
 

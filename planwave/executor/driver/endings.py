@@ -27,6 +27,7 @@ from planwave.events.types import (
     PayloadT,
     StartedData,
 )
+from planwave.executor.driver import plan_requests
 from planwave.executor.driver.parking import mark_active, return_outcome, set_idle
 from planwave.executor.driver.run_state import RunBudget, RunState
 from planwave.executor.driver.timeouts import EARLY_S
@@ -62,11 +63,15 @@ from planwave.shapes.common import OutputsDocument
 
 
 def decide(run: RunState) -> None:
-    """Apply the decisions of every schedule with new facts, and check the run's limits."""
+    """Apply the decisions of every schedule with new facts, and check the run's limits.
+
+    The schedule of a graph that may become another one just now decides nothing.
+    """
     while run.changed:
         changed, run.changed = run.changed, {}
         for graph_run in changed:
-            apply_decisions(run, graph_run, graph_run.schedule.decide())
+            if run.planning.open is None or graph_run is not run.root:
+                apply_decisions(run, graph_run, graph_run.schedule.decide())
     if run.limits is not None and run.error is None:
         exceeded = run.limits.exceeded(run.seq)
         if exceeded is not None:
@@ -242,6 +247,7 @@ def _release_budget(run: RunState, budget: RunBudget, attempt: Attempt) -> None:
 
 def cancel_graph_run(run: RunState, graph_run: GraphRun, cause: str) -> None:
     """Cancel all of a running graph that has not ended, the innermost nodes first."""
+    plan_requests.abandon(run, graph_run)
     graph_run.schedule.cancel(cause)
     for attempt in list(graph_run.attempts.values()):
         if attempt.phase is PARKED:

@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final, Literal, assert_never
 
-from planwave.errors import ErrorDocument, StoreError
+from planwave.errors import ErrorDocument, InputError, PlanwaveError, StoreError
 from planwave.events import Event
-from planwave.events.plan_payloads import PlanRevisedData
+from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.events.types import PAUSE_REASONS, REQUESTED
 from planwave.executor.driver.attempt_tasks import AttemptTasks
 from planwave.executor.driver.publisher import Publisher, Subscription
@@ -36,6 +36,7 @@ from planwave.executor.messages import (
     CancelTask,
     CancelTimer,
     ChangePlace,
+    ChangeWritten,
     CloseLinks,
     DeliverOutcome,
     Effect,
@@ -55,13 +56,14 @@ from planwave.executor.messages import (
     StartAttempt,
     StartExecution,
     Timer,
+    WriteChange,
     outline,
 )
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.mailbox import ALREADY_ENDED as ALREADY_ENDED
 from planwave.executor.node_api.nested import NO_FLOORS, Admit, create_graph_run
 from planwave.executor.options import RunOptions
-from planwave.executor.ports import Journal
+from planwave.executor.ports import ChangeWriter, Journal, WrittenChange
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
 from planwave.executor.reuse.reuse import Reuse
@@ -71,6 +73,7 @@ from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Suspension, WrittenBy
 from planwave.principals import PrincipalDocument
 
+_log: Final = logging.getLogger(__name__)
 _turns_log: Final = logging.getLogger("planwave.turns")
 """Says, at level DEBUG, what went into each turn and what came of it."""
 Parking = Literal["never", "replayable", "always"]
@@ -99,6 +102,15 @@ def _log_turn(execution_id: str, messages: Sequence[Message], outcome: Turn) -> 
         ", ".join(map(outline, messages)) or "none", ", ".join(events) or "none",
         ", ".join(map(outline, outcome.effects)) or "none",
     )  # fmt: skip
+
+
+def _with_events(message: Message, stored: Sequence[Event]) -> Message:
+    """Return a message; a change of the graph with all events of the execution."""
+    if isinstance(message, RevisePlan):
+        return replace(message, stored=stored)
+    if isinstance(message, ChangeWritten) and message.revision is not None:
+        return replace(message, revision=replace(message.revision, stored=stored))
+    return message
 
 
 class _Timers:
@@ -170,6 +182,7 @@ class Execution:
         written_by: Who wrote the graph, if no person did.
         wave_floors: The lowest wave of nodes that were changed while the graph was run, by id.
         admit: Decides about graphs that such a graph runs and that do not stand in it.
+        write_change: Has a model write the changes of its graph that it asks for; None refuses them.
         causes: Gets what failed nodes raised, by path, for a caller in this process.
     """
 
@@ -205,6 +218,7 @@ class Execution:
         wave_floors: Mapping[str, int] = NO_FLOORS,
         admit: Admit | None = None,
         causes: dict[str, BaseException] | None = None,
+        write_change: ChangeWriter | None = None,
     ) -> None:
         self.execution_id, self.options = execution_id, options
         self.publisher = Publisher(execution_id, journal, epoch, on_events, now, most_text(options))
@@ -221,11 +235,10 @@ class Execution:
             execution_id, root, options, epoch=epoch, last_seq=last_seq, history=history,
             shares_places=on_place is not None, causes=causes, redact=self.host.redact,
         )  # fmt: skip
-        self._mailbox = self.host.mailbox
+        self._mailbox, self._utc_now, self._on_place = self.host.mailbox, now, on_place
         self._tasks = AttemptTasks(self.host, reuse, self.publisher.publish_delta)
         self._timers = _Timers(self._mailbox.post)
-        self._utc_now, self._on_place = now, on_place
-        self._parks, self._waits_for = parks, waits_for
+        self._parks, self._waits_for, self._write_change = parks, waits_for, write_change
         self._start = StartExecution(is_recovery, approval)
 
     # -- for callers -------------------------------------------------------------------------------
@@ -307,9 +320,9 @@ class Execution:
             Conflict: ``plan-changed``, ``approval-open``; it has just ended.
             GraphInvalid: The graph cannot become that one, as something of it has begun.
         """
-        program = Program(graph, self._run.root.program.catalogue)
+        change = self._change(graph, data)
         reply, done = self._mailbox.expect_command_reply()
-        self._mailbox.post(RevisePlan(graph, data, partial(self._create_root, program), reply))
+        self._mailbox.post(replace(change, reply=reply))
         return done
 
     def expire(self, request_id: str) -> None:
@@ -394,6 +407,8 @@ class Execution:
         slots = self._run.slots
         if self._run.pause_reason is None or self._mailbox or slots.has_running:
             return False
+        if self._run.planning.open is not None:
+            return False
         if any(self._waits_for(request.suspension) for _, request in self._run.requests):
             return False
         return not slots.has_nested  # a node that runs a graph has to be there for that
@@ -424,7 +439,7 @@ class Execution:
     async def _run_turn(self, messages: list[Message]) -> None:
         """Take messages: change the state, append the events, publish them, perform the effects."""
         self._has_settled = False
-        if any(isinstance(each, RevisePlan) for each in messages):
+        if any(isinstance(each, RevisePlan | ChangeWritten) for each in messages):
             messages = await self._with_stored(messages)
         outcome = turn(self._run, messages, self._now())
         if _turns_log.isEnabledFor(logging.DEBUG):
@@ -445,14 +460,38 @@ class Execution:
         try:
             stored = await self.publisher.stored()
         except StoreError as error:
-            for each in messages:
-                if isinstance(each, RevisePlan):
-                    self._mailbox.resolve(each.reply, error)
-            return [each for each in messages if not isinstance(each, RevisePlan)]
-        return [
-            replace(each, stored=stored) if isinstance(each, RevisePlan) else each
-            for each in messages
-        ]
+            return [each for each in messages if not self._is_refused(each, error)]
+        return [_with_events(each, stored) for each in messages]
+
+    def _is_refused(self, message: Message, error: StoreError) -> bool:
+        """Refuse a change of the graph by a caller; one that a model wrote needs an answer in a turn."""
+        if isinstance(message, ChangeWritten) and message.revision is not None:
+            raise error
+        if isinstance(message, RevisePlan) and message.reply is not None:
+            self._mailbox.resolve(message.reply, error)
+            return True
+        return False
+
+    async def _change_written(self, number: int, asked: PlanRequestedData) -> None:
+        """Have a model write a change, and post what came of it."""
+        written, change = WrittenChange(), None
+        try:
+            if self._write_change is None:
+                raise InputError("no model writes changes of plans here", code="no-planner")
+            written = await self._write_change(asked, number, await self.publisher.stored())
+            if written.graph is not None and written.data is not None:
+                change = self._change(written.graph, written.data)
+        except PlanwaveError as error:
+            written = written._replace(error=error)
+        except Exception as error:  # noqa: BLE001 - the execution goes on without the change
+            _log.exception("execution %s: change %s cannot be written", self.execution_id, number)
+            refusal = PlanwaveError(f"it cannot be written: {error}", code="change-failed")
+            written = written._replace(error=refusal)
+        self._mailbox.post(ChangeWritten(number, change, written.error, written.usage))
+
+    def _change(self, graph: Graph, data: PlanRevisedData) -> RevisePlan:
+        program = Program(graph, self._run.root.program.catalogue)
+        return RevisePlan(graph, data, partial(self._create_root, program))
 
     def _perform_all(self, effects: list[Effect]) -> None:
         """Perform what waits until the events are durable: starts first, then the rest in order."""
@@ -469,6 +508,8 @@ class Execution:
         match effect:
             case StartAttempt() | CancelTask():
                 pass  # performed before
+            case WriteChange(number, asked):
+                self._tasks.start_beside(self._change_written(number, asked))
             case SetTimer(timer, at_s):
                 self._timers.set(self._loop, timer, at_s)
             case CancelTimer(timer):

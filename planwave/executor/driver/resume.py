@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from planwave.events import Event
 from planwave.events.request_text import is_budget_request
 from planwave.events.unreadable import guard_stored
+from planwave.executor.driver import plan_requests
 from planwave.executor.driver.attempts import delay_retry, reenter_interrupted
 from planwave.executor.driver.commands import apply_decision
 from planwave.executor.driver.run_state import RunState
@@ -28,6 +29,7 @@ def resume_execution(run: RunState, history: History) -> None:
         run.requests.add(pause.data.get("request_id", ""), own_request(request, pause.at))
         if not is_budget_request(request):
             return
+    plan_requests.restore(run, history)
     resume_graph(run, run.root, history.take_own_events())
     with guard_stored(run.execution_id):
         for request_id, event in history.nested_runs.requests():

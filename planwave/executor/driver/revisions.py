@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import cast
 
-from planwave.errors import Conflict, GraphInvalid, InvalidTransition
+from planwave.errors import Conflict, GraphInvalid, InvalidTransition, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.plan_payloads import PlanRevisedData
 from planwave.events.request_text import is_budget_request
-from planwave.events.types import PLAN_REVISED, WAVE_COMPLETED
+from planwave.events.types import PLAN_REVISED, USAGE, WAVE_COMPLETED
+from planwave.executor.driver import plan_requests
 from planwave.executor.driver.commands import replied, require_not_ending
 from planwave.executor.driver.endings import emit_not_run, release_idle, shape_of
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import RevisePlan
+from planwave.executor.messages import ChangeWritten, RevisePlan
 from planwave.executor.recovery.history import History
 from planwave.executor.recovery.replay import replay
 from planwave.executor.requests import OWN_PATH, PendingRequests
@@ -32,15 +33,48 @@ _NO_CAUSE = Cause(None, "")
 
 @replied
 def revise(run: RunState, command: RevisePlan) -> None:
+    """Change the graph that is run, as a person wants it; see ``_revise``.
+
+    Raises:
+        Conflict: ``change-requested``: a change is being written already.
+    """
+    require_not_ending(run)
+    if run.planning.open is not None:
+        raise Conflict(
+            "a change of the plan is being written",
+            code="change-requested",
+            hint="wait until it is made or refused, or cancel the execution",
+        )
+    _require_approved(run)
+    _revise(run, command)
+
+
+def change_written(run: RunState, message: ChangeWritten) -> None:
+    """Make the change that a model wrote, if the graph can become that; else refuse it."""
+    if run.planning.open is None or message.number != run.planning.count:
+        return
+    for each in message.usage:
+        run.emit(USAGE, each, None, message.number)
+    try:
+        require_not_ending(run)
+        if message.revision is not None:
+            _revise(run, message.revision)
+    except PlanwaveError as error:
+        plan_requests.refuse(run, error)
+    else:
+        if message.error is not None:
+            plan_requests.refuse(run, message.error)
+        else:
+            plan_requests.close(run)
+
+
+def _revise(run: RunState, command: RevisePlan) -> None:
     """Change the graph that is run.
 
     Raises:
-        Conflict: It has just ended; ``plan-changed``: another change came first; ``approval-open``: nothing may
-            start before its plan is approved.
+        Conflict: ``plan-changed``: another change came first.
         GraphInvalid: The graph cannot become that one; its findings say why.
     """
-    require_not_ending(run)
-    _require_approved(run)
     events = [*command.stored, *run.events]
     state = fold(events)
     if len(state.changes) + 1 != command.data["change"]:
@@ -61,6 +95,7 @@ def revise(run: RunState, command: RevisePlan) -> None:
         message = f"what has begun does not fit the changed graph: {error.message}"
         raise Conflict(message, code=FROZEN_NODE) from error
     run.emit(PLAN_REVISED, {**data, **shape_of(following)})
+    run.planning.made += 1
     _replace_root(run, following, begun)
     for attempt in unfinished.ready:
         if following.attempts.get(attempt.node) is attempt:

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple, cast
 from planwave.errors import ErrorDocument
 from planwave.events import Event
 from planwave.events.budget import WALL_S, Budget, Spending, budget_request, warning_text
+from planwave.events.plan_payloads import PlanRequestedData
 from planwave.events.types import (
     EventType,
     PauseKind,
@@ -153,6 +154,25 @@ class RunBudget:
         )
 
 
+class Planning:
+    """The changes of its own graph that one execution asks for; changed only by the driver.
+
+    Attributes:
+        count: How many were requested so far.
+        made: How many changes its graph had, those by people too.
+        open: The one that is being written; None without one.
+        requested_at: The number of the event with which it was requested.
+        later: What failed since its writing has begun.
+    """
+
+    __slots__ = ("count", "later", "made", "open", "requested_at")
+
+    def __init__(self) -> None:
+        self.count = self.made = self.requested_at = 0
+        self.open: PlanRequestedData | None = None
+        self.later: list[PlanRequestedData] = []
+
+
 class Causes:
     """What the nodes raised whose failure nothing has handled so far, by path; the first ones.
 
@@ -205,6 +225,7 @@ class RunState:
         extended_s: By how much of that the time limit of the execution was extended.
         began_s: When this process began to drive it, by the event loop's clock.
         budget: What it may use; None where nothing limits it.
+        planning: The changes of its own graph that it asks for.
         shares_places: Its running place is one of a bounded number.
         place: Whether it has its running place, or waits for it.
         idle: The attempts with tasks that wait for what comes only after a while, or then for the place.
@@ -254,6 +275,7 @@ class RunState:
         self.paused_s = self.extended_s = self.began_s = 0.0
         limits = options.budget_limits
         self.budget = RunBudget(limits) if limits else None
+        self.planning = Planning()
         if history is not None and self.budget is not None:
             self.budget.restore(history.spending, history.own_events)
         if history is not None and self.limits is not None:

@@ -20,6 +20,7 @@ class Slots:
     __slots__ = (
         "_backoff",
         "_busy",
+        "_closed_by",
         "_configured_limit",
         "_limit",
         "_nested",
@@ -33,6 +34,7 @@ class Slots:
             raise InputError(f"max_parallel is {limit}, must be at least 1")
         self._limit = self._configured_limit = limit
         self._busy = self._backoff = self._nested = 0
+        self._closed_by = set[str]()
         self._parked: set[Attempt] = set()
         self._queue: deque[Attempt] = deque()
         self._returns: dict[Attempt, list[DeliverOutcome]] = {}
@@ -75,13 +77,16 @@ class Slots:
         """Whether any nested outcome waits for delivery to its node."""
         return bool(self._returns)
 
-    def close(self) -> None:
-        """Grant no slots until ``reopen``."""
+    def close(self, by: str = "pause") -> None:
+        """Grant no slots until ``reopen`` by the same."""
+        self._closed_by.add(by)
         self._limit = 0
 
-    def reopen(self) -> None:
-        """Grant slots again."""
-        self._limit = self._configured_limit
+    def reopen(self, by: str = "pause") -> None:
+        """Grant slots again, unless something else has closed them too."""
+        self._closed_by.discard(by)
+        if not self._closed_by:
+            self._limit = self._configured_limit
 
     def enqueue(self, attempt: Attempt) -> None:
         """Queue an attempt, to start when a slot is free."""

@@ -43,6 +43,7 @@ from planwave.executor.messages import (
     BytesStored,
     CancelExecution,
     CancelNode,
+    ChangeWritten,
     DeliverOutcome,
     Effect,
     ExecutionTimer,
@@ -121,6 +122,8 @@ def _conclude(run: RunState) -> None:
     """Emit the end of the execution, or a change between paused and running, if due."""
     if run.pending_outcome is not None:
         _end(run, run.pending_outcome)
+    elif run.planning.open is not None:
+        pass  # a model writes a change: nobody else is waited for
     elif run.requests or run.pause_reason is not None or reservations.must_ask(run):
         is_idle = run.slots.is_idle or run.is_out_of_time
         if run.pause_reason is None and is_idle:
@@ -224,6 +227,7 @@ FUNCTIONS: Final[Mapping[type[Message], Callable[..., None]]] = {
     ResumeExecution: commands.resume,
     AnswerRequest: commands.answer,
     RevisePlan: revisions.revise,
+    ChangeWritten: revisions.change_written,
     PlaceGranted: parking.place_granted,
     IdleChanged: parking.idle_changed,
     IdleEnded: parking.idle_ended,

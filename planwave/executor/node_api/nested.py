@@ -350,13 +350,18 @@ def create_graph_run(
     for node, preset in entry.preset.items():
         values.outputs[node] = {h: DataValue("any", v) for h, v in preset.items()}
     index = program.topology.index
+    rules = program.scheduling_rules(options)
+    holds_stop = rules.stop_on_failure and not prefix and options.max_replans > 0
     schedule = Schedule(
         program.topology,
-        program.scheduling_rules(options)._replace(
-            floors={index[node_id]: wave for node_id, wave in floors.items()}
+        rules._replace(
+            floors={index[node_id]: wave for node_id, wave in floors.items()},
+            stop_on_failure=rules.stop_on_failure and not holds_stop,
         ),
         preset={node: preset.keys() for node, preset in entry.preset.items()},
         part=entry.part,
         dropped=entry.dropped,
     )
-    return GraphRun(values, schedule, GraphRuntime(values, host))
+    graph_run = GraphRun(values, schedule, GraphRuntime(values, host))
+    graph_run.holds_stop = holds_stop
+    return graph_run

@@ -25,6 +25,9 @@ from planwave.events.types import (
     NodeCompleted,
     NodeWaiting,
     PauseKind,
+    PlanRefused,
+    PlanRequested,
+    PlanRevised,
     TypedEvent,
     pause_kind,
     typed_event,
@@ -56,8 +59,12 @@ class StoredGraphRuns:
     def add(self, event: Event) -> None:
         """Add an event of a node, or of a graph run, or a change of the execution's own graph."""
         typed = typed_event(event)
-        if typed.type == "plan.revised":
-            self.root.revise(typed.data["graph_change"]["dropped_nodes"])
+        if (
+            typed.type == "plan.requested"
+            or typed.type == "plan.revised"
+            or typed.type == "plan.refused"
+        ):
+            self.root.add_plan_event(typed)
             return
         path = typed.path or ""
         is_of_graph = typed.type.startswith("wave.")
@@ -224,6 +231,9 @@ class History:
         own_request: The event with the open request of the execution itself: for approval of its plan,
             while no node has started, or for a higher budget.
         own_events: The pauses, their ends and the warnings of the execution, in order.
+        plan_request: The event with the change that was being written; None without one.
+        plan_requests: How many changes were requested.
+        plan_changes: How many were made, by people too.
         spending: The usage that was paid.
         budget_waits: The paths of the nodes that wait for the budget.
         active_s: Seconds the execution was neither paused nor without a process, by event times.
@@ -244,6 +254,9 @@ class History:
         "own_events",
         "own_request",
         "pause_reason",
+        "plan_changes",
+        "plan_request",
+        "plan_requests",
         "spending",
         "start_count",
         "state_bytes",
@@ -256,6 +269,8 @@ class History:
         self.pause_reason: PauseKind | None = None
         self.own_request: ExecutionPaused | None = None
         self.own_events: list[TypedEvent] = []
+        self.plan_request: PlanRequested | None = None
+        self.plan_requests = self.plan_changes = 0
         self.spending = Spending()
         self.budget_waits: dict[str, None] = {}
         self.active_s = 0.0
@@ -273,6 +288,10 @@ class History:
                     | "execution.warned"
                 ):
                     self._add_execution_event(typed, last)
+                case "plan.requested" | "plan.revised" | "plan.refused":
+                    self._add_plan_event(typed)
+                case "usage" if event.path is None:  # of the model that writes changes
+                    self._count(typed)
                 case _ if event.path is None and event.type.startswith("execution."):
                     pass
                 case _:
@@ -308,6 +327,12 @@ class History:
             if last is not None:
                 self._stop_clock(last)
             self._since = event_time(event.at)
+
+    def _add_plan_event(self, event: PlanRequested | PlanRevised | PlanRefused) -> None:
+        self.nested_runs.add(event)
+        self.plan_request = event if event.type == "plan.requested" else None
+        self.plan_requests += event.type == "plan.requested"
+        self.plan_changes += event.type == "plan.revised"
 
     def _stop_clock(self, event: Event) -> None:
         if self._since is not None:

@@ -71,12 +71,17 @@ def replay(
     replayed = _Replay(graph_run, requests)
     replayed.add_starts(graph_run.schedule.start())
     for event in typed_events(events):
+        if event.type in ("plan.requested", "plan.revised", "plan.refused"):
+            replayed.follow_plan(event.type)
+            continue
+        replayed.stop_if_due()
         if event.type == "wave.started":
             graph_run.unstarted_waves.pop(event.data["wave"], None)
         elif (apply := _APPLY.get(event.type)) is not None:
-            replayed.add_starts(graph_run.schedule.decide())
+            replayed.decide()
             apply(replayed, replayed.node_at(event), event)
-    replayed.add_starts(graph_run.schedule.decide())
+    replayed.stop_if_due()
+    replayed.decide()
     return replayed.unfinished(now)
 
 
@@ -87,6 +92,23 @@ class _Replay:
         self._index = graph_run.program.topology.index
         self._started: set[int] = set()
         self._retry_times: dict[int, tuple[str, float]] = {}
+        self._is_planning = False
+
+    def follow_plan(self, event_type: str) -> None:
+        """Follow whether a change of the graph is awaited; one that was made forgives what failed before."""
+        self._is_planning = event_type == "plan.requested"
+        if event_type == "plan.revised":
+            self._graph_run.held_stop = None
+
+    def stop_if_due(self) -> None:
+        """Stop the graph after a failure for which no change of it is awaited."""
+        if not self._is_planning:
+            self._graph_run.stop()
+
+    def decide(self) -> None:
+        """Follow what the schedule decides: nothing, while its graph may become another one."""
+        if not self._is_planning:
+            self.add_starts(self._graph_run.schedule.decide())
 
     def add_starts(self, decisions: Decisions) -> None:
         """Create the attempts that the schedule starts; its other decisions are in the events."""
@@ -165,7 +187,7 @@ class _Replay:
         else:
             graph_run.record_failure(path, error, bool(event.data.get("retryable")))
         self._end(node)
-        graph_run.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
+        graph_run.fail(node, f"{error['code']}: {error['message']}", outputs)
 
     def retrying(self, node: int, event: NodeRetrying) -> None:
         """Schedule the next attempt of a node."""

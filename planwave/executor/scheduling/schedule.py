@@ -119,7 +119,7 @@ class Schedule:
             return
         self._fail_edges(node, Cause(node, reason))
         if self._stop_on_failure:
-            self._cancel_rest(Cause(node, reason))
+            self.stop(Cause(node, reason))
 
     def waits(self, node: int) -> None:
         """A running node suspended; only its descendants wait with it."""
@@ -172,7 +172,7 @@ class Schedule:
     def cancel(self, reason: str) -> None:
         """Cancel the run: no more nodes start; running nodes are still to be reported."""
         self._outcome = "cancelled"
-        self._cancel_rest(Cause(None, reason))
+        self.stop(Cause(None, reason))
 
     def decide(self) -> Decisions:
         """Return the decisions that follow from the facts since the last call."""
@@ -258,7 +258,8 @@ class Schedule:
         else:
             self._ready.append(node)
 
-    def _cancel_rest(self, cause: Cause) -> None:
+    def stop(self, cause: Cause) -> None:
+        """Cancel what has not begun, or waits; running nodes are still to be reported."""
         if self._stop_cause is not None:
             return
         self._stop_cause = cause

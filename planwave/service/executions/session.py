@@ -7,6 +7,7 @@ needs of an execution; its state, and who watches it, are beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -28,6 +29,7 @@ from planwave.service.executions.command_rules import Command, require_not_ended
 from planwave.service.executions.parent_results import ReuseDependencies, load_reuse
 from planwave.service.executions.plan_approval import hash_to_approve
 from planwave.service.executions.run_spec import RunSpec, require_known_types, run_spec_from_events
+from planwave.service.executions.written_changes import write_change
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.streaming.stored_execution import ExecutionReader, load_record
 
@@ -272,6 +274,7 @@ class ExecutionSession:
                 wave_floors=spec.wave_floors,
                 written_by=None if spec.written_by is None else WrittenBy(spec.written_by),
                 admit=admission(dependencies.catalogue, dependencies.planner),
+                write_change=partial(write_change, dependencies),
                 **driving,
             )
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from planwave.errors import Conflict, GraphInvalid, NodeError
 from planwave.events import Event, ExecutionState, fold
-from planwave.events.plan_payloads import PlanRevisedData
+from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
+from planwave.events.types import UsageData
 from planwave.executor.driver.execution import Execution
-from planwave.executor.options import RunOptions
+from planwave.executor.options import OnFailure, RunOptions
+from planwave.executor.ports import WrittenChange
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
-from planwave.graph.editing.revision import graph_change
+from planwave.graph.editing.revision import graph_change, revision_findings
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Edge, Graph, Node
 from planwave.graph.plan import graph_hash
@@ -24,7 +27,9 @@ from tests.support.engine.random_schedules import ByteChoices
 from tests.support.graph.builders import make_edge
 
 NOW = "2026-01-01T00:00:00.000000+00:00"
-REFUSALS = {"frozen-node", "frozen-input", "used-id", "nothing-changed", "plan-changed"}
+REFUSALS = {
+    "frozen-node", "frozen-input", "used-id", "nothing-changed", "plan-changed", "change-requested",
+}  # fmt: skip
 OUTPUT = "output"
 
 
@@ -93,14 +98,24 @@ class RevisedRun:
     Args:
         choices: What decides everything.
         joins: Whether nodes may start with the first of their inputs; then results depend on time.
+        on_failure: What follows from a failure after which a model writes a change; None: none does.
     """
 
-    def __init__(self, choices: ByteChoices, *, joins: bool = False) -> None:
+    def __init__(
+        self, choices: ByteChoices, *, joins: bool = False, on_failure: OnFailure | None = None
+    ) -> None:
         self.choices, self._joins = choices, joins
         self._count = 0
         self.refusals: list[str] = []
         self.made = 0
+        self.written: dict[int, WrittenChange] = {}
         self._listener: Callable[[list[Event]], None] = lambda _: None
+        self.options = RunOptions(
+            scheduling=("eager", "waves")[choices.below(2)],
+            max_parallel=(None, 1, 2)[choices.below(3)],
+            on_failure=on_failure or "continue",
+            replan={"on_failure": True, "max": 1 + choices.below(3)} if on_failure else None,
+        )
         size = 2 + choices.below(6)
         nodes = [self._node() for _ in range(size)]
         edges = [
@@ -108,10 +123,6 @@ class RevisedRun:
             for first in (choices.below(size - 1) for _ in range(choices.below(2 * size)))
         ]
         self.graph = Graph(tuple(nodes), without_doubles(edges))
-        self.options = RunOptions(
-            scheduling=("eager", "waves")[choices.below(2)],
-            max_parallel=(None, 1, 2)[choices.below(3)],
-        )
         self.moments = [choices.below(12) + 0.5 for _ in range(1 + choices.below(3))]
         self.started: list[tuple[str, int]] = []
         self.catalogue = TellingTypes(self.started)
@@ -119,7 +130,7 @@ class RevisedRun:
         self.journal.batches.append([self._created()])
 
     def _created(self) -> Event:
-        data = {"graph": self.graph.to_document(), "waves": 0}
+        data = {"graph": self.graph.to_document(), "waves": 0, "options": self.options.as_json()}
         return Event("x1", 1, NOW, "execution.created", None, None, data)
 
     def _node(self) -> Node:
@@ -132,7 +143,9 @@ class RevisedRun:
     def _data(self) -> dict[str, Any]:
         choices = self.choices
         data: dict[str, Any] = {"tag": choices.below(100), "delay": choices.below(5)}
-        if choices.one_in(3):
+        if self.options.max_replans and choices.one_in(4):
+            data["does"] = "fails"
+        elif choices.one_in(3):
             data["does"] = DOES[choices.below(len(DOES))]
         return data
 
@@ -175,28 +188,59 @@ class RevisedRun:
                     edges.append(self._edge(source.id, added.id))
         return Graph(tuple(nodes), without_doubles(edges))
 
-    async def revise(self, execution: Execution) -> None:
-        """Make a random change, if the execution can be changed so."""
-        state = fold(await self.journal.events("x1"))
-        if execution.has_ended or state.graph is None:
-            return
-        before, _ = read_graph(state.graph)
+    def random_change(self, state: ExecutionState) -> tuple[Graph, PlanRevisedData]:
+        """Return a random change of the graph that is run."""
+        before, _ = read_graph(state.graph or {})
         after = self.changed(before)
-        data: PlanRevisedData = {
+        return after, {
             "change": len(state.changes) + 1,
             "base": graph_hash(before),
             "hash": graph_hash(after),
             "graph_change": graph_change(before.document, after.document),
             "floor": 0,
         }
+
+    async def revise(self, execution: Execution) -> None:
+        """Make a random change, if the execution can be changed so."""
+        state = fold(await self.journal.events("x1"))
+        if execution.has_ended or state.graph is None:
+            return
         try:
-            await execution.revise(after, data)
+            await execution.revise(*self.random_change(state))
         except GraphInvalid as error:
             self.refusals += [each.code for each in error.diagnostics]
         except Conflict as error:
             self.refusals.append(error.code)
         else:
             self.made += 1
+
+    async def write_change(
+        self, asked: PlanRequestedData, number: int, events: Sequence[Event]
+    ) -> WrittenChange:
+        """Write a random change, as a model does after a while, or refuse it; the same where it is asked again."""
+        await asyncio.sleep(self.choices.below(6))
+        if number not in self.written:
+            state = fold(events)
+            refusal = Conflict("not today", code="refused") if self.choices.one_in(4) else None
+            change = None if refusal else self._likely_change(state)
+            usage: UsageData = {"input_tokens": number}
+            self.written[number] = (
+                WrittenChange(error=refusal, usage=[usage])
+                if change is None
+                else WrittenChange(*change, usage=[usage])
+            )
+        return self.written[number]
+
+    def _likely_change(self, state: ExecutionState) -> tuple[Graph, PlanRevisedData]:
+        """Return a random change that is seldom illegal: what a model writes is checked before."""
+        before, _ = read_graph(state.graph or {})
+        progress = state.changes.progress(state.nodes, before)
+        change = self.random_change(state)
+        for _ in range(11):
+            if not revision_findings(before, change[0], progress, self.catalogue):
+                break
+            change = self.random_change(state)
+        return change
 
     # -- runs --------------------------------------------------------------------------------------
 
@@ -235,7 +279,7 @@ class RevisedRun:
     async def from_scratch(self, graph: Graph) -> ExecutionState:
         """Run a graph that nothing changes; return its state."""
         following = RevisedRun(ByteChoices(b""))
-        following.graph, following.options = graph, self.options
+        following.graph, following.options = graph, replace(self.options, replan=None)
         following.moments = []
         following.journal.batches[:] = [[following._created()]]
         return await following.run()
@@ -249,6 +293,7 @@ class RevisedRun:
             journal=self.journal,
             now=lambda: NOW,
             on_events=self._on_events,
+            write_change=self.write_change,
             **more,
         )
 

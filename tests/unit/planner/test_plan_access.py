@@ -131,6 +131,14 @@ def test_an_address_whose_host_is_computed_is_named_whole(url: str) -> None:
     assert access(after, after) == []
 
 
+def test_a_host_that_a_text_names_is_new_where_it_is_called() -> None:
+    told = Node("told", "text", "Told", data={"text": "Post it to https://a.example/x."})
+    before = make_graph(told, request("https://b.example/"))
+    after = make_graph(told, request("https://b.example/"), SEND)
+    assert ("host", "a.example", "send") in access(before, after)
+    assert access(after, after) == []
+
+
 def test_an_address_of_which_only_the_rest_is_computed_has_its_host() -> None:
     before = make_graph(FACTS, edges=[])
     after = make_graph(FACTS, request("https://a.example/{{ input }}?q={{ input }}"))

@@ -114,7 +114,7 @@ def test_no_line_at_info_has_text_of_prompts_or_results(
     }  # fmt: skip
     data = {
         "request_id": "r1", "request": TEXTS, "answer": TEXTS, "outputs": {"output": TEXTS}, "data": TEXTS,
-        "change": 1, "note": SECRET_TEXT, "graph_change": change, **TEXTS,
+        "change": 1, "by": "node", "error": {"code": "x", **TEXTS}, "note": SECRET_TEXT, "graph_change": change, **TEXTS,
     }  # fmt: skip
     path = "a" if event_type.startswith("node") else None
     ServiceLog().published([event(event_type, path, **data)])

@@ -175,6 +175,7 @@ export type OptionsDocument = {
   run_to?: string[];
   run_from?: string[];
   budget?: Record<string, JsonNumber | null> | null;
+  replan?: Record<string, unknown> | null;
 };
 
 /** The request of a fork, with the execution that it forks. */
@@ -667,6 +668,26 @@ export type PlanRepair = {
   diagnostics: DiagnosticResponse[];
 };
 
+/** A change of its own graph that an execution waits for; nothing starts until it is made or refused. */
+export type PlanRequestResponse = {
+  /** The number that it will have. */
+  change: number;
+  at: string;
+  by: "failure" | "node" | "person";
+  /** The node that failed, or that asks for it. */
+  path?: string;
+  /** What is asked for, in words. */
+  request?: string;
+};
+
+/** A change of its own graph that an execution waits for: nothing starts until it is made or refused. `change` is the number that it will have. `by` says what asked for it: the failure of the node at `path`, that node itself, or a person; the last two with a `request` in words. */
+export type PlanRequestedData = {
+  change: number;
+  by: "failure" | "node" | "person";
+  request?: string;
+  path?: string;
+};
+
 /** A change of the graph: `change` counts them from 1, `base` and `hash` are of the graphs before and after it. `floor` is the lowest wave of nodes that have not begun; `waves`, `linked` and `not_reached` as in `execution.started`. */
 export type PlanRevisedData = {
   change: number;
@@ -689,6 +710,15 @@ export type PlanRevisedEvent = {
   path?: string;
   attempt?: number;
   data: PlanRevisedData;
+};
+
+/** A change of its own graph that an execution asked for, and that was not made. */
+export type RefusedChangeResponse = {
+  change: number;
+  at: string;
+  /** Why. */
+  error: ErrorDocument;
+  diagnostics?: Record<string, unknown>[];
 };
 
 /** The approval of a plan; it holds for one hash. */
@@ -736,6 +766,10 @@ export type SnapshotMessage = {
   graph: GraphDocument | null;
   /** What was changed in it while it ran or waited, in order; left out where nothing was. */
   changes?: PlanChangeResponse[];
+  /** The changes that it asked for and that were not made, in order; left out where there are none. */
+  refused_changes?: RefusedChangeResponse[];
+  /** The change of its graph that it waits for; left out without one. */
+  plan_request?: PlanRequestResponse;
   inputs: Record<string, Record<string, unknown>> | null;
   options: OptionsDocument | null;
   parent: ParentDocument | null;
@@ -818,6 +852,33 @@ export type WaveStartedEvent = {
   data: WaveStartedData;
 };
 
+export type PlanRequestedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "plan.requested";
+  path?: string;
+  attempt?: number;
+  data: PlanRequestedData;
+};
+
+/** Why a change that was requested is not made; the execution goes on, or ends, as it would have without it. `diagnostics` are those of the graph that it would have made. */
+export type PlanRefusedData = {
+  change: number;
+  error: ErrorDocument;
+  diagnostics?: Record<string, unknown>[];
+};
+
+export type PlanRefusedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "plan.refused";
+  path?: string;
+  attempt?: number;
+  data: PlanRefusedData;
+};
+
 /** A log line of a node; `kind` where programs act on it. */
 export type NodeLogData = {
   message?: string;
@@ -836,7 +897,7 @@ export type NodeLogEvent = {
 };
 
 /** An event of an execution. */
-export type ExecutionEvent = ExecutionCreatedEvent | ExecutionStartedEvent | ExecutionPausedEvent | ExecutionResumedEvent | ExecutionWarnedEvent | ExecutionCompletedEvent | ExecutionFailedEvent | ExecutionCancelledEvent | WaveStartedEvent | WaveCompletedEvent | PlanRevisedEvent | NodeStartedEvent | NodeRetryingEvent | NodeWaitingEvent | NodeAnsweredEvent | NodeParkedEvent | NodeUnparkedEvent | NodeLogEvent | NodeEventEvent | NodeDeltaEvent | UsageEvent | NodeCompletedEvent | NodeFailedEvent | NodeSkippedEvent | NodeBlockedEvent | NodeCancelledEvent;
+export type ExecutionEvent = ExecutionCreatedEvent | ExecutionStartedEvent | ExecutionPausedEvent | ExecutionResumedEvent | ExecutionWarnedEvent | ExecutionCompletedEvent | ExecutionFailedEvent | ExecutionCancelledEvent | WaveStartedEvent | WaveCompletedEvent | PlanRequestedEvent | PlanRevisedEvent | PlanRefusedEvent | NodeStartedEvent | NodeRetryingEvent | NodeWaitingEvent | NodeAnsweredEvent | NodeParkedEvent | NodeUnparkedEvent | NodeLogEvent | NodeEventEvent | NodeDeltaEvent | UsageEvent | NodeCompletedEvent | NodeFailedEvent | NodeSkippedEvent | NodeBlockedEvent | NodeCancelledEvent;
 
 /** A part of a message that is longer than `socket_frame_bytes`; the texts together are it. */
 export type PartMessage = {
@@ -1601,6 +1662,10 @@ export type DocumentResponse = {
   graph: Record<string, unknown> | null;
   /** What was changed in it while it ran or waited, in order; left out where nothing was. */
   changes?: PlanChangeResponse[];
+  /** The changes that it asked for and that were not made, in order; left out where there are none. */
+  refused_changes?: RefusedChangeResponse[];
+  /** The change of its graph that it waits for; left out without one. */
+  plan_request?: PlanRequestResponse;
 };
 
 /** How many executions fit all filters but `status` and `waiting`. */
@@ -1695,6 +1760,8 @@ export type ExecutionResponse = {
   /** The open ones, oldest first. */
   requests: OpenRequestResponse[];
   usage: UsageResponse;
+  /** The change of its graph that it waits for; left out without one. */
+  plan_request?: PlanRequestResponse;
   /** What the calls used that wrote its plan; as in lists. */
   planning: UsageResponse | null;
   /** What it may use; null where nothing limits it. */
@@ -2199,7 +2266,7 @@ export type ReplanResponse = {
   created_at: string;
   created_by: PrincipalDocument;
   execution_id: string;
-  /** The changed graph: `POST /api/executions/{execution_id}/revise` lets the execution go on with it. */
+  /** The changed graph: `POST /api/executions/{execution_id}/revise` lets the execution go on with it, and of one that has ended, `POST /api/executions/{execution_id}/fork` makes a new one. */
   graph: GraphDocument;
 };
 
@@ -2488,6 +2555,14 @@ export type CheckRequest = {
   graph: Record<string, unknown>;
 };
 
+/** Whether a model changes the plan of an execution where a step of it fails. */
+export type ReplanModel = {
+  /** Have a model write a change after a failure that nothing handles. */
+  on_failure?: boolean;
+  /** Changes of an execution, at most. */
+  max?: number;
+};
+
 /** How to run; limits of the service hold in any case. */
 export type ExecuteOptionsModel = {
   /** Start a node the moment it is ready, or wait for its wave. */
@@ -2502,6 +2577,8 @@ export type ExecuteOptionsModel = {
   run_from?: string[];
   /** What the execution may use. Once nothing can go on within it, the execution is paused with a request of the kind `budget`. Amounts that are left out are those of the service's limits `budget_usd` and `budget_tokens`. */
   budget?: BudgetModel | null;
+  /** Where a step fails and nothing handles that, a model writes a change of the plan. Nothing starts meanwhile. A change that reaches anything new is not made. */
+  replan?: ReplanModel | null;
   /** Node policies of this execution by node id, over those of the plan, field by field; null takes a field back to its default. */
   policies?: Record<string, Record<string, unknown>> | null;
 };
@@ -2581,6 +2658,8 @@ export type RunOptionsModel = {
   run_from?: string[];
   /** What the execution may use. Once nothing can go on within it, the execution is paused with a request of the kind `budget`. Amounts that are left out are those of the service's limits `budget_usd` and `budget_tokens`. */
   budget?: BudgetModel | null;
+  /** Where a step fails and nothing handles that, a model writes a change of the plan. Nothing starts meanwhile. A change that reaches anything new is not made. */
+  replan?: ReplanModel | null;
 };
 
 /** Changes to the execution, and whether the new one is started; without a body there are none. */
@@ -3123,7 +3202,7 @@ export type Operations = {
     body: ReviseRequest;
     answer: PlanChangeResponse;
   };
-  /** Have a model write a change of an execution that runs or waits: `POST /api/executions/{execution_id}/replan`. */
+  /** Have a model write a change of an execution: `POST /api/executions/{execution_id}/replan`. */
   replanExecution: {
     path: {
       /** An execution's id. */

@@ -9,7 +9,7 @@ import { isObject } from "@/json";
 import { callPhase, isEnded } from "@/stream/calls";
 import { indexOfGraph } from "@/stream/graphIndex";
 import { fieldOf, isTimer, toText } from "@/stream/json";
-import { changeText } from "@/stream/planChanges";
+import { changeText, requestOfChange } from "@/stream/planChanges";
 import type { LogEntry, RunState } from "@/stream/runState";
 
 const SYSTEM = "system";
@@ -80,6 +80,10 @@ function executionLine(event: ExecutionEvent): Line | null {
       return resumedLine(event.data.reason);
     case "plan.revised":
       return ["input_received", `Plan changed: ${changeText(event.data)}`];
+    case "plan.requested":
+      return ["wait_input", `A change of the plan is being written ${requestOfChange(event.data)}`];
+    case "plan.refused":
+      return ["input_received", `Plan not changed: ${errorMessage(event.data.error)}`];
     case "execution.warned":
       return ["logic_check", event.data.message];
     case "execution.cancelled":

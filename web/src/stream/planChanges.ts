@@ -5,6 +5,7 @@ import type {
   NodeDocument,
   NodeStatus,
   PlanChangeResponse,
+  PlanRequestedData,
   PlanRevisedData,
   PlanRevisedEvent,
 } from "@/api/types";
@@ -120,4 +121,16 @@ export function changeText({ graph_change: change, note }: PlanRevisedData): str
     .filter(([, ids]) => ids.length > 0)
     .map(([word, ids]) => `${word} ${ids.join(", ")}`);
   return `${told.join("; ") || "other edges"}${note ? ` - ${note}` : ""}`;
+}
+
+const REQUESTED_BY = {
+  failure: (path: string) => `as ${path} failed`,
+  node: (path: string) => `${path} asks for it`,
+  person: () => "a person asks for it",
+};
+
+/** Return why a change of a graph is being written, in the words of the service's logs. */
+export function requestOfChange({ by, path, request }: PlanRequestedData): string {
+  const why = REQUESTED_BY[by](path ?? "");
+  return request ? `${why}: ${request}` : why;
 }

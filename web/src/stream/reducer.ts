@@ -132,6 +132,7 @@ function setShape(draft: Draft, { waves, linked, not_reached }: Shape): void {
 }
 
 function planRevised(draft: Draft, event: PlanRevisedEvent): void {
+  draft.state.planRequest = null;
   changePlan(draft, event);
   setShape(draft, event.data);
 }
@@ -168,7 +169,7 @@ function ended(draft: Draft, status: ExecutionStatus, at: string): void {
   state.status = status;
   state.endedAt = at;
   state.active = stopTime(state.active, at);
-  state.reason = state.pause = null;
+  state.reason = state.pause = state.planRequest = null;
   for (const requestId of state.requests.keys()) node.closeRequest(draft, requestId, "ended");
   state.wave = currentWave(state);
 }
@@ -241,7 +242,13 @@ const HANDLERS: Handlers = {
   "execution.completed": completed,
   "execution.failed": failed,
   "execution.cancelled": cancelled,
+  "plan.requested": (draft, { at, data }) => {
+    draft.state.planRequest = { at, ...data };
+  },
   "plan.revised": planRevised,
+  "plan.refused": (draft) => {
+    draft.state.planRequest = null;
+  },
   "wave.started": waveChanged,
   "wave.completed": waveChanged,
   "node.started": node.nodeStarted,

@@ -8,6 +8,7 @@ import type {
   OpenRequestResponse,
   OptionsDocument,
   ParentDocument,
+  PlanRequestResponse,
   PrincipalDocument,
   ReusedFrom,
   UsageResponse,
@@ -230,6 +231,8 @@ export type RunState = {
   readonly graph: GraphDocument | null;
   /** How its graph was changed while it ran or waited, in order. */
   readonly changes: readonly PlanChange[];
+  /** The change of its graph that it waits for; null without one. */
+  readonly planRequest: PlanRequestResponse | null;
   /** The lowest wave of nodes that had not begun at a change, by id. */
   readonly floors: ReadonlyMap<string, number>;
   readonly options: OptionsDocument | null;
@@ -310,6 +313,7 @@ export function newRunState(executionId: string): RunState {
     flow: null,
     graph: null,
     changes: [],
+    planRequest: null,
     floors: new Map(),
     options: null,
     parent: null,

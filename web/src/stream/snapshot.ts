@@ -42,6 +42,7 @@ export function stateOfSnapshot(message: SnapshotMessage): RunState {
     changes: (message.changes ?? []).map((each) =>
       changeOfSnapshot(each, (node) => nodeOf(node, message)),
     ),
+    planRequest: message.plan_request ?? null,
     floors: floorsOf(message),
     options: message.options,
     parent: message.parent,

@@ -11,7 +11,15 @@ import planwave
 from planwave.events import Event
 from planwave.executor.options import RunOptions
 from planwave.providers.protocols import ModelReply, ModelRequest, ToolCall, Usage
-from tests.contract.engine.golden_logs.stage import Stage, act, answer, ended, graph_document, seen
+from tests.contract.engine.golden_logs.stage import (
+    Rewrites,
+    Stage,
+    act,
+    answer,
+    ended,
+    graph_document,
+    seen,
+)
 from tests.support.llm.watched_model import in_pieces
 from tests.support.nodes.agent_runs import Kit, agent_graph, tool
 from tests.support.nodes.node_context import services_with
@@ -573,4 +581,22 @@ async def changes_in_waves_over_a_restart(stage: Stage) -> None:
     async with stage.service() as service:
         await service.recover()
         await answer(service, own, "q", "yes")
+        await ended(service, own)
+
+
+@scenario
+async def changes_after_failures(stage: Stage) -> None:
+    """A step that fails has the graph changed by a model, twice asked for, once refused; a stop waits for that."""
+    graph = graph_document(
+        act("a"), act("f", fails=9, retryable=False), act("g"), act("q", asks=_ASKS), act("z"),
+        edges=[("a", "f"), ("f", "g"), ("q", "z")],
+    )  # fmt: skip
+    other = graph_document(
+        act("a"), act("g"), act("q", asks=_ASKS), act("z"), act("h", fails=9, retryable=False),
+        edges=[("a", "h"), ("h", "g"), ("q", "z")],
+    )  # fmt: skip
+    stage.planner = Rewrites(other)
+    options = RunOptions(on_failure="stop", replan={"on_failure": True, "max": 2})
+    async with stage.service() as service:
+        own = await stage.begin(service, graph, options=options)
         await ended(service, own)

@@ -23,6 +23,8 @@ from planwave.graph.model import DataValue, Port
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
+from planwave.planner.revised_plan import RevisedPlan, Revision, RevisionReading
+from planwave.providers.protocols import CallScope
 from planwave.service.service import Service
 from planwave.storage.sql.store import Store
 from tests.support.graph.builders import make_plan
@@ -156,14 +158,16 @@ class Stage:
     execution_ids: list[str] = field(default_factory=list[str])
     away_s: float = 0.0
     node_services: Callable[[str], Any] = lambda _: None
+    planner: Any = None
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     @asynccontextmanager
     async def service(self) -> AsyncGenerator[Service]:
         """Open a service; leaving it cuts off what runs, as the end of its process does."""
         parts = dependencies(
-            types=self.types, store=self.store, now=self._now, node_services=self.node_services
-        )
+            types=self.types, store=self.store, now=self._now, node_services=self.node_services,
+            **({} if self.planner is None else {"planner": self.planner}),
+        )  # fmt: skip
         async with Service(parts) as service:
             try:
                 yield service
@@ -178,6 +182,21 @@ class Stage:
 
     def _now(self) -> datetime:
         return _BEGAN + timedelta(seconds=self.loop.time() + self.away_s)
+
+
+class Rewrites:
+    """A planner that changes running plans to these graphs, one a request, and then no more."""
+
+    def __init__(self, *graphs: Mapping[str, Any]) -> None:
+        self._graphs = graphs
+
+    async def revise(self, plan: RevisedPlan, words: str, *, scope: CallScope) -> Revision:
+        graph, answer = None, "nothing can help"
+        if scope.attempt <= len(self._graphs):
+            graph, answer = read_graph(self._graphs[scope.attempt - 1])[0], "goes another way"
+        reading = RevisionReading("", answer, (), graph and plan.content, graph)
+        usage = {"input_tokens": 30, "output_tokens": 12, "cost_usd": 0.5}
+        return Revision(reading, "p", "m", [{"usage": usage}])
 
 
 async def seen(

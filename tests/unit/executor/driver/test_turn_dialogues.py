@@ -14,7 +14,7 @@ import pytest
 
 from planwave.errors import Conflict, NodeError, PermanentError
 from planwave.events import Event
-from planwave.events.plan_payloads import PlanRevisedData
+from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.executor.driver.turn import FUNCTIONS
 from planwave.executor.messages import (
     AnswerRequest,
@@ -32,6 +32,7 @@ from planwave.executor.messages import (
     CancelTask,
     CancelTimer,
     ChangePlace,
+    ChangeWritten,
     CloseLinks,
     DeliverOutcome,
     Effect,
@@ -59,6 +60,7 @@ from planwave.executor.messages import (
     SetTimer,
     StartAttempt,
     StartExecution,
+    WriteChange,
     outline,
 )
 from planwave.executor.node_api.host import NodeHost
@@ -244,6 +246,27 @@ def test_a_changed_graph_goes_on_where_the_run_was() -> None:
         << emitted("node.started", "c", 1, wave=2)
         << StartAttempt(ANY)
         << StartAttempt(ANY)
+    )
+
+
+def test_a_failure_that_has_a_change_written_keeps_the_end_back_until_it_is_refused() -> None:
+    asked: PlanRequestedData = {"change": 1, "by": "failure", "path": "a"}
+    error = {"code": "node-failed", "message": "boom"}
+    failure = {**error, "message": "node 'a' failed: boom", "node": "a"}
+    run = started(TWO, RunOptions(replan={"on_failure": True}))
+    refusal = Conflict("nothing can help", code="nothing-changed")
+    assert (
+        play(run)
+        >> AttemptFailed(attempt_at(run, "a"), PermanentError("boom"))
+        << emitted("node.failed", "a", 1, error=error, handled=False, duration_s=0.0)
+        << emitted("plan.requested", **asked)
+        << WriteChange(1, asked)
+        >> ChangeWritten(1, error=refusal, usage=[{"input_tokens": 7}])
+        << emitted("usage", None, 1, input_tokens=7)
+        << emitted("plan.refused", change=1, error=refusal.as_json())
+        << emitted("node.blocked", "b", cause={"node": "a", "error": error})
+        << emitted("wave.completed", wave=1)
+        << emitted("execution.failed", error=failure, failures=["a"])
     )
 
 

@@ -1,0 +1,168 @@
+"""The changes of its own graph that a running execution asks for, as a model writes them.
+
+The model reads what steps gave, and why they failed, which may come from anywhere. So a change that reaches
+something new is not made: that is for a person to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from planwave.errors import Conflict, InputError, LimitExceeded, PlanInvalid, ProviderError
+from planwave.events import Event, ExecutionState, fold
+from planwave.events.plan_changes import NO_GRAPH
+from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
+from planwave.executor.ports import WrittenChange
+from planwave.graph.editing.revision import changed_graph, graph_change
+from planwave.graph.model import Graph
+from planwave.graph.plan import graph_hash
+from planwave.graph.protocols import NodeTypes
+from planwave.graph.reading.documents import read_graph
+from planwave.planner.plan_access import new_access
+from planwave.planner.revised_plan import RevisedPlan, Revision
+from planwave.principals import current_principal
+from planwave.providers.protocols import CallScope
+from planwave.service.executions.command_rules import NOTE_CHARS, Revise
+from planwave.service.plans.proposals import plan_of_run
+from planwave.settings import Limits
+
+if TYPE_CHECKING:
+    from planwave.events.types import UsageData
+
+_SHOWN_CHARS: Final = 400
+"""The characters of why a step failed that the model is shown."""
+_SHOWN_FAILURES: Final = 8
+
+
+class Reviser(Protocol):
+    """Port: has a model write the change of a plan. ``planner/`` satisfies it."""
+
+    async def revise(
+        self, plan: RevisedPlan, words: str, *, scope: CallScope | None = None
+    ) -> Revision: ...
+
+
+class WritingDependencies(Protocol):
+    """What changes are written with."""
+
+    @property
+    def planner(self) -> object: ...
+    @property
+    def catalogue(self) -> NodeTypes: ...
+    @property
+    def limits(self) -> Limits | None: ...
+
+
+async def write_change(
+    dependencies: WritingDependencies,
+    asked: PlanRequestedData,
+    number: int,
+    events: Sequence[Event],
+) -> WrittenChange:
+    """Have a model write a change; see ``ChangeWriter``.
+
+    A repeated request is served the recorded replies of the model, so that they are paid for once.
+
+    Raises:
+        Conflict: The graph of the execution cannot be changed now; see ``Revise``.
+        InputError: ``no-planner``; ``model-cannot-plan``.
+    """
+    if dependencies.planner is None:
+        raise InputError("no model writes changes of plans here", code="no-planner")
+    planner, state = cast("Reviser", dependencies.planner), fold(events)
+    Revise(state.graph or NO_GRAPH, None, "", current_principal().as_json()).check(state)
+    plan = plan_of_run(state)
+    try:
+        scope = CallScope(state.execution_id, "", number)
+        revision = await planner.revise(plan, words_of(asked, state), scope=scope)
+    except (PlanInvalid, ProviderError) as error:
+        return WrittenChange(error=error, usage=_usage(error.attempts))
+    usage = _usage(revision.attempts, revision)
+    try:
+        graph = _accepted(dependencies, state, plan, revision)
+    except (Conflict, InputError, LimitExceeded) as error:
+        return WrittenChange(error=error, usage=usage)
+    data: PlanRevisedData = {
+        "change": len(state.changes) + 1,
+        "base": graph_hash(plan.graph),
+        "hash": graph_hash(graph),
+        "graph_change": graph_change(state.graph or NO_GRAPH, graph.document),
+        "floor": 1,
+        "note": revision.reading.answer[:NOTE_CHARS],
+    }
+    return WrittenChange(graph, data, usage=usage)
+
+
+def words_of(asked: PlanRequestedData, state: ExecutionState) -> str:
+    """Return what a model is asked for: the words of a person or a node, or what failed."""
+    if asked["by"] != "failure":
+        return asked.get("request") or ""
+    failed = [
+        node for node in state.nodes.values()
+        if node.status == "failed" and not node.handled and "[" not in node.path
+    ]  # fmt: skip
+    told = [
+        f"- {node.path}: {(node.error or {}).get('code')}: "
+        f"{((node.error or {}).get('message') or '')[:_SHOWN_CHARS]}"
+        for node in failed[:_SHOWN_FAILURES]
+    ]
+    return "\n".join(
+        [
+            "Steps of this plan failed while it ran, and what depends on them cannot run. Change the plan so that "
+            "its goal is still reached in another way: remove a failed step and add one with a new id in its place, "
+            "or go on without it. Where no change of the plan can help, change nothing, and say so. What failed:",
+            *told,
+        ]
+    )
+
+
+def _accepted(
+    dependencies: WritingDependencies, state: ExecutionState, plan: RevisedPlan, revision: Revision
+) -> Graph:
+    """Return the graph that a change makes.
+
+    Raises:
+        InputError: ``nothing-changed``: it would be the same, or one that was run before.
+        LimitExceeded: ``plan_nodes``, with the nodes that were dropped.
+        Conflict: ``reaches-new``: only a person may make the change.
+    """
+    reading = revision.reading
+    said = reading.answer or "the model wrote no change"
+    if reading.graph is None:
+        raise InputError(said, code="nothing-changed")
+    graph = _in_order(state, reading.graph)
+    if graph_hash(graph) in {state.plan_hash, graph_hash(plan.graph), *_earlier(state)}:
+        message = f"the plan was the same before: {said}"
+        raise InputError(message, code="nothing-changed")
+    limits, count = dependencies.limits, len(graph.nodes) + len(state.changes.dropped)
+    if limits is not None and count > limits.plan_nodes:
+        what = "the steps of all changes together"
+        raise LimitExceeded("plan_nodes", limits.plan_nodes, count, what=what)
+    if new := new_access(plan.graph, graph, dependencies.catalogue):
+        listed = ", ".join(f"{each.kind} {each.name}" for each in new)
+        raise Conflict(
+            f"the change would reach what the plan does not: {listed}",
+            code="reaches-new",
+            hint="make the change yourself, once you have looked at it",
+        )
+    return graph
+
+
+def _in_order(state: ExecutionState, graph: Graph) -> Graph:
+    """Return a graph in which what is there already keeps its place."""
+    before = state.graph or NO_GRAPH
+    document = changed_graph(before, graph_change(before, graph.document))
+    return read_graph(cast("Mapping[str, Any]", document))[0]
+
+
+def _earlier(state: ExecutionState) -> list[str]:
+    return [each[name] for each in state.changes.records for name in ("base", "hash")]
+
+
+def _usage(
+    attempts: Sequence[Mapping[str, Any]], revision: Revision | None = None
+) -> list[UsageData]:
+    """Return what each call of the model used, as a ``usage`` event has it."""
+    by = {} if revision is None else {"provider": revision.provider, "model": revision.model}
+    return [cast("UsageData", {**by, **each["usage"]}) for each in attempts if "usage" in each]

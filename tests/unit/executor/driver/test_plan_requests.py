@@ -1,0 +1,260 @@
+"""Executions that ask for a change of their own graph after a failure, and go on with it or without it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from planwave.errors import Conflict, NodeError
+from planwave.events import Event, fold
+from planwave.events.plan_payloads import PlanRequestedData
+from planwave.executor.options import RunOptions
+from planwave.executor.ports import WrittenChange
+from planwave.graph.editing.revision import graph_change
+from planwave.graph.model import Graph
+from planwave.graph.plan import graph_hash
+from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
+from tests.support.graph.fake_node_types import parse_graph
+from tests.support.virtual_loop import virtual_time
+
+AT = "2026-01-01T00:00:00.000000+00:00"
+REPLAN = {"on_failure": True, "max": 1}
+BEFORE = parse_graph("a b c slow", "a>b", "b>c")
+AFTER = parse_graph("a other c slow", "a>other", "other>c")
+
+
+async def fails(*_: Any) -> Any:
+    raise NodeError("no such page", code="gone")
+
+
+def after(seconds: float, act: Callable[[], Any] = result_with) -> Any:
+    async def node(*_: Any) -> Any:
+        await asyncio.sleep(seconds)
+        return act()
+
+    return node
+
+
+def raise_error() -> None:
+    raise NodeError("no such page", code="gone")
+
+
+class Writer:
+    """Writes the changes that it is given, one a request, each after a second; else it refuses."""
+
+    def __init__(self, *graphs: Graph) -> None:
+        self.graphs, self.asked = list(graphs), list[Mapping[str, Any]]()
+
+    async def __call__(
+        self, asked: PlanRequestedData, number: int, events: Sequence[Event]
+    ) -> WrittenChange:
+        self.asked.append(asked)
+        before = fold(events).graph or {"nodes": [], "edges": []}
+        await asyncio.sleep(1)
+        if len(self.graphs) < number:
+            raise Conflict("nothing can help", code="nothing-changed")
+        graph = self.graphs[number - 1]
+        change = graph_change(before, graph.document)
+        made = 1 + len(fold(events).changes)
+        return WrittenChange(
+            graph,
+            {
+                "change": made, "base": "", "hash": graph_hash(graph), "graph_change": change,
+                "floor": 1, "note": f"change {made}",
+            },
+            usage=[{"input_tokens": 7}],
+        )  # fmt: skip
+
+
+def scene(
+    writer: Writer | None, behaviors: Mapping[str, Any], graph: Graph = BEFORE, **options: Any
+) -> ExecutionHarness:
+    journal = MemoryJournal()
+    created = {"graph": graph.to_document(), "waves": 0}
+    journal.batches.append([Event("x1", 1, AT, "execution.created", None, None, created)])
+    told = RunOptions(**{"replan": REPLAN, **options})
+    return ExecutionHarness(
+        graph, behaviors, told, journal=journal, last_seq=1, write_change=writer
+    )
+
+
+KINDS = ("node.started", "node.completed", "node.failed", "node.blocked", "node.cancelled")
+PLANS = ("plan.requested", "plan.revised", "plan.refused")
+ENDS = ("execution.completed", "execution.failed", "execution.cancelled")
+
+
+@virtual_time
+async def test_a_failed_step_is_replaced_and_nothing_starts_meanwhile() -> None:
+    writer = Writer(AFTER)
+    run = scene(writer, {"b": fails, "slow": after(0.5)})
+    assert await run.run() == "completed"
+    assert run.event_names(*KINDS, *PLANS, *ENDS, "usage")[4:] == [
+        "node.failed b",
+        "plan.requested",
+        "node.completed slow",
+        "usage",
+        "plan.revised",
+        "node.started other",
+        "node.completed other",
+        "node.started c",
+        "node.completed c",
+        "execution.completed",
+    ]
+    assert writer.asked == [{"change": 1, "by": "failure", "path": "b"}]
+    failed = next(batch for batch in run.batches if batch[0].type == "node.failed")
+    assert [each.type for each in failed] == ["node.failed", "plan.requested"]
+    assert [each.attempt for each in run.stored if each.type == "usage"] == [1]
+
+
+@virtual_time
+@pytest.mark.parametrize("on_failure", ["continue", "stop"])
+async def test_a_refused_change_leaves_the_end_as_it_would_have_been(on_failure: str) -> None:
+    behaviors = {"b": fails, "slow": after(0.5), "late": after(1)}
+    graph = parse_graph("a b c slow late", "a>b", "b>c", "slow>late")
+    plain = scene(None, behaviors, graph, on_failure=on_failure, replan=None)
+    asking = scene(Writer(), behaviors, graph, on_failure=on_failure)
+    assert await plain.run() == await asking.run() == "failed"
+
+    def ends(run: ExecutionHarness) -> Any:
+        state = fold([*run.execution_created, *run.stored])  # type: ignore[attr-defined]
+        return state.error, state.failures, {n.path: n.status for n in state.nodes.values()}
+
+    for run in (plain, asking):
+        run.execution_created = [  # type: ignore[attr-defined]
+            Event("x1", 1, AT, "execution.created", None, None, {"graph": graph.to_document()})
+        ]
+    assert ends(plain) == ends(asking)
+    error = {"code": "nothing-changed", "message": "nothing can help"}
+    assert asking.data_of("plan.refused") == [{"change": 1, "error": error}]
+
+
+@virtual_time
+async def test_a_stop_waits_for_the_refusal_and_a_change_takes_it_away() -> None:
+    graph = parse_graph("a b late", "a>late")
+    behaviors = {"a": after(2), "b": fails}
+    refused = scene(Writer(), behaviors, graph, on_failure="stop")
+    assert await refused.run() == "failed"
+    assert refused.event_names("plan.refused", "node.cancelled") == [
+        "plan.refused",
+        "node.cancelled late",
+    ]
+    changed = scene(
+        Writer(parse_graph("a other late", "a>late")), behaviors, graph, on_failure="stop"
+    )
+    assert await changed.run() == "completed"
+    assert changed.event_names("node.cancelled") == []
+
+
+@virtual_time
+async def test_a_failure_after_the_last_change_stops_at_once() -> None:
+    graph = parse_graph("a b late", "a>late")
+    changed = parse_graph("a other late", "a>late")
+    behaviors = {"a": after(3), "b": fails, "other": fails}
+    run = scene(Writer(changed), behaviors, graph, on_failure="stop")
+    assert await run.run() == "failed"
+    assert run.event_names("node.failed", *PLANS, "node.cancelled") == [
+        "node.failed b",
+        "plan.requested",
+        "plan.revised",
+        "node.failed other",
+        "node.cancelled late",
+    ]
+
+
+@virtual_time
+async def test_a_cancel_while_a_change_is_written_ends_the_execution_and_the_writing() -> None:
+    writer = Writer(AFTER)
+    run = scene(writer, {"b": fails, "slow": after(9)})
+    asyncio.get_running_loop().call_later(0.5, run.execution.cancel, "enough")
+    assert await run.run() == "cancelled"
+    assert run.event_names(*PLANS) == ["plan.requested"]
+    ended = asyncio.get_running_loop().time()
+    assert ended < 1
+
+
+@virtual_time
+async def test_a_cancel_after_all_else_has_ended_cancels() -> None:
+    run = scene(Writer(), {"b": fails})
+    asyncio.get_running_loop().call_later(0.5, run.execution.cancel, "enough")
+    assert await run.run() == "cancelled"
+    assert run.data_of("execution.cancelled") == [{"cause": "enough"}]
+
+
+@virtual_time
+async def test_a_pause_holds_what_a_change_would_start_until_it_is_resumed() -> None:
+    run = scene(Writer(AFTER), {"b": fails})
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.5, run.execution.pause)
+    loop.call_later(3, run.execution.resume)
+    assert await run.run() == "completed"
+    assert run.event_names("execution.paused", "execution.resumed", *PLANS, "node.started")[3:] == [
+        "plan.requested",
+        "execution.paused",
+        "plan.revised",
+        "execution.resumed",
+        "node.started other",
+        "node.started c",
+    ]
+
+
+@virtual_time
+async def test_nobody_else_changes_the_plan_meanwhile() -> None:
+    run = scene(Writer(AFTER), {"b": fails})
+    change = graph_change(BEFORE.document, AFTER.document)
+    refusals: list[Any] = []
+
+    def revise() -> None:
+        done = run.execution.revise(
+            AFTER, {"change": 1, "base": "", "hash": "h", "graph_change": change, "floor": 1}
+        )
+        done.add_done_callback(lambda it: refusals.append(it.exception()))
+
+    asyncio.get_running_loop().call_later(0.5, revise)
+    assert await run.run() == "completed"
+    assert [each.code for each in refusals] == ["change-requested"]
+
+
+@virtual_time
+async def test_what_fails_while_a_change_is_written_asks_for_the_next() -> None:
+    both = parse_graph("a other c slow", "a>other", "other>c")
+    neither = parse_graph("a other c fast", "a>other", "other>c")
+    writer = Writer(both, neither)
+    run = scene(writer, {"b": fails, "slow": after(0.5, raise_error)}, replan={**REPLAN, "max": 2})
+    assert await run.run() == "completed"
+    assert [each.get("path") for each in writer.asked] == ["b", "slow"]
+    assert [each["change"] for each in writer.asked] == [1, 2]
+
+
+@virtual_time
+async def test_without_a_writer_and_without_budget_a_change_is_refused() -> None:
+    nobody = scene(None, {"b": fails})
+    assert await nobody.run() == "failed"
+    assert nobody.data_of("plan.refused")[0]["error"]["code"] == "no-planner"
+    writer = Writer(AFTER)
+    spent = scene(writer, {"b": after(3, raise_error)}, budget={"wall_s": 2})
+    assert await spent.run() == "failed"
+    assert spent.data_of("plan.refused")[0]["error"]["code"] == "budget-used"
+    assert writer.asked == []
+
+
+@virtual_time
+async def test_a_graph_that_cannot_be_is_refused_with_its_findings() -> None:
+    run = scene(Writer(parse_graph("a b c slow", "b>a", "b>c")), {"b": fails})
+    assert await run.run() == "failed"
+    (refused,) = run.data_of("plan.refused")
+    assert refused["error"]["code"] == "graph-invalid"
+    assert {each["code"] for each in refused["diagnostics"]} == {"frozen-input"}
+
+
+@virtual_time
+async def test_a_failure_that_a_policy_handles_asks_for_nothing() -> None:
+    graph = parse_graph("a b c", "a>b", "b>c")
+    nodes = [
+        node._replace(policy=node.policy._replace(on_error="continue")) for node in graph.nodes
+    ]
+    run = scene(Writer(AFTER), {"b": fails}, Graph(tuple(nodes), graph.edges))
+    await run.run()
+    assert run.event_names(*PLANS) == []

@@ -1,0 +1,94 @@
+"""Random graphs whose failures have a model write changes of them, cut off and recovered at every event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planwave.events import TERMINAL, Event, ExecutionState
+from planwave.graph.reading.documents import read_graph
+from tests.support.engine.random_schedules import ByteChoices
+from tests.support.engine.revised_runs import REFUSALS, RevisedRun
+from tests.support.examples import examples
+from tests.support.virtual_loop import virtual_time
+from tests.unit.executor.driver.test_revisions_properties import check_history, results_of
+
+SOURCES = st.binary(min_size=160, max_size=360)
+
+
+def check_holds(events: Sequence[Event], most: int) -> None:
+    """Nothing starts, and the execution does not end, while a change is awaited; each is closed once."""
+    is_open, requested = False, 0
+    for event in events:
+        if event.type == "plan.requested":
+            assert not is_open
+            is_open, requested = True, requested + 1
+        elif event.type == "plan.refused":
+            assert is_open
+            is_open = False
+        elif event.type == "plan.revised":
+            is_open = False
+        elif is_open:
+            assert event.type != "node.started", event
+            assert event.type not in TERMINAL
+    assert not is_open
+    assert requested <= most
+
+
+def most_of(scene: RevisedRun) -> int:
+    return scene.options.max_replans
+
+
+async def recovered_at_each_batch(scene: RevisedRun, state: ExecutionState) -> None:
+    batches = list(scene.journal.batches)
+    for cut in range(1, len(batches)):
+        stored = [event for batch in batches[:cut] for event in batch]
+        again = await scene.recovered(stored)
+        assert again.is_over
+        assert again.changes.open is None
+        check_holds(scene.journal.appended, most_of(scene))
+        completed: set[tuple[str | None, int | None]] = set()
+        for event in scene.journal.appended:
+            if event.type == "node.started":
+                assert (event.path, event.attempt) not in completed, "what has completed runs again"
+            elif event.type == "node.completed":
+                completed.add((event.path, event.attempt))
+        if [each["hash"] for each in again.changes.records] == [
+            each["hash"] for each in state.changes.records
+        ] and scene.options.on_failure == "continue":
+            assert results_of(again) == results_of(state), cut
+
+
+@given(SOURCES)
+@settings(max_examples=examples(120), deadline=None)
+@virtual_time
+async def test_a_run_that_is_changed_after_failures_equals_the_new_graph_from_scratch(
+    source: bytes,
+) -> None:
+    scene = RevisedRun(ByteChoices(source), on_failure="continue")
+    state = await scene.run()
+    check_history(scene, state)
+    check_holds(scene.journal.appended, most_of(scene))
+    assert set(scene.refusals) <= REFUSALS
+    assert state.usage.calls == state.changes.requested
+    graph, _ = read_graph(state.graph or {})
+    expected = await scene.from_scratch(graph)
+    assert results_of(state) == results_of(expected)
+    assert state.status == expected.status
+
+
+@pytest.mark.parametrize("on_failure", ["continue", "stop"])
+def test_a_run_that_was_to_be_changed_is_recovered_after_any_batch(on_failure: str) -> None:
+    @given(SOURCES)
+    @settings(max_examples=examples(25), deadline=None)
+    @virtual_time
+    async def check(source: bytes) -> None:
+        scene = RevisedRun(ByteChoices(source), on_failure=on_failure)  # pyright: ignore[reportArgumentType]
+        state = await scene.run()
+        check_history(scene, state)
+        await recovered_at_each_batch(scene, state)
+
+    check()

@@ -37,27 +37,41 @@ WIDENED = json.dumps({
 })  # fmt: skip
 
 
+TOTAL = {"id": "total_2", "name": "Total", "type": "transform", "data": {"expression": "{{ input.price * 3 }}"}, "depends_on": ["price"]}  # fmt: skip
+REPAIRED = json.dumps({
+    "answer": "Reads the field that the reply has.",
+    "operations": [
+        {"op": "remove_node", "id": "total"},
+        {"op": "add_node", "node": TOTAL},
+        {"op": "add_edge", "edge": {"source": "total_2", "target": "letter", "channel": "flow"}},
+    ],
+})  # fmt: skip
+
+
 class Model:
     """Writes the change; the findings about the background are ready once the new step is asked."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.changes: list[str] = []
         self._widened = asyncio.Event()
 
     def answer(self, body: dict[str, Any]) -> str | ReplyStep:
         prompt = prompt_of(body)
         if "There is a plan already" in prompt:
-            return WIDENED
+            self.changes.append(prompt)
+            return REPAIRED if "total" in prompt else WIDENED
         name = next(name for words, name in TASKS.items() if words in prompt)
         self.asked.append(name)
         if name == "background":
             return TextReply("It depends on the house.", hold_until=self._widened)
         if name == "costs":
             self._widened.set()
-        return f"All about {name}."
+        return '{"price": 4}' if name == "price" else f"All about {name}."
 
 
 TASKS = {
+    "What does a kettle cost": "price",
     "five short points": "background",
     "What speaks for it": "arguments",
     "Write a report": "report",
@@ -109,3 +123,18 @@ def test_readme_names_the_commands_for_two_terminals(model: tuple[Model, FakeLLM
     assert invoke("check", run[2]).exit_code == 0
     assert (run[:2], run[3:]) == (["planwave", "exec"], ["--input", QUESTION])
     assert replan == ["planwave", "replan", "last", "also cover the running costs"]
+
+
+def test_a_run_repairs_itself_after_a_failed_step(model: tuple[Model, FakeLLMServer]) -> None:
+    execute, logs = lines_of(2)
+    done = invoke(*execute[1:])
+    assert done.exit_code == 0, done.output
+    assert "Three kettles cost 12 dollars." in done.stdout
+    assert model[0].asked == ["price"], "nothing is paid for again"
+    (shown,) = model[0].changes
+    assert "input.cost" in shown
+    document = invoke_json("show", "last")
+    (change,) = document["changes"]
+    assert [(each["path"], each["status"]) for each in change["dropped"]] == [("total", "failed")]
+    assert document["status"] == "completed"
+    assert "Plan changed" in invoke(*logs[1:]).stdout.replace("plan changed", "Plan changed")

@@ -197,7 +197,7 @@ class Run:
     @hides_inner_frames
     @known_arguments
     def revise(self, graph: GraphSource | Proposal, *, note: str = "") -> Run:
-        """Let the run go on with a changed graph; call it from any thread.
+        """Let this run go on with a changed graph, and return it; call it from any thread.
 
         What has begun stays as it is, with the edges into it; all else may be changed, added and dropped,
         and so may steps that failed. A run that rests continues when it is awaited or iterated over again.
@@ -206,9 +206,6 @@ class Run:
             graph: The graph that it becomes, or what [replan][planwave.Run.replan] proposed; nodes are the
                 same by their ids.
             note: Why; kept with the change.
-
-        Returns:
-            This run.
 
         Raises:
             GraphInvalid: The graph has errors, or what has begun would change; also when it is awaited.
@@ -548,7 +545,8 @@ class Run:
         with self._rejected_once():
             loaded.program = session.bind()
         programs = [loaded.program, *self._commands.changed_programs(environment.catalogue)]
-        if dependencies.services is None and (any(map(uses_services, programs)) or spec.written_by):
+        needs_planner = spec.written_by or spec.options.max_replans
+        if dependencies.services is None and (needs_planner or any(map(uses_services, programs))):
             opening = dependencies.open_services(spec.goal)
             providers = (await resources.enter_async_context(opening)).providers
             with self._rejected_once():

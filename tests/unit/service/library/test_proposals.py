@@ -17,6 +17,7 @@ from planwave.nodes.library import LIBRARY
 from planwave.planner.capabilities import PlanRules
 from planwave.planner.planner import Planner
 from planwave.storage.sqlite.memory import MemoryStore
+from tests.support.llm.fake_llm_server import fake_llm_in_thread
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.watched_model import WatchedModel
 from tests.support.nodes.node_context import services_with
@@ -204,6 +205,26 @@ def test_a_proposal_names_what_it_would_reach_and_a_fork_takes_that_of_a_run_tha
     with pytest.raises(planwave.InputError, match="stays as it was: There is nothing") as nothing:
         ended.run.replan_sync("cover it")
     assert nothing.value.code == "nothing-changed"
+
+
+def test_a_run_that_repairs_itself_opens_what_that_needs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bad = {"id": "bad", "type": "transform", "data": {"expression": "{{ input.cost * 3 }}"}}
+    repaired = changes(
+        {"op": "remove_node", "id": "bad"},
+        {"op": "add_node", "node": {**adds("good", text="Good")["node"], "depends_on": ["a"]}},
+        {"op": "add_edge", "edge": {"source": "good", "target": "end", "channel": "flow"}},
+    )
+    broken = graph(text("a", "A"), bad, text("end"), edges="a>bad bad>end")
+    options = planwave.RunOptions(replan={"on_failure": True, "max": 1})
+    with fake_llm_in_thread(reply_to=lambda _: repaired) as llm:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
+        result = planwave.run_sync(broken, options=options)
+    assert (result.text, len(llm.requests)) == ("Good", 1)
+    assert [each.id for each in result.run.graph.nodes] == ["a", "end", "good"]
 
 
 async def test_what_cannot_be_planned_is_refused_before_a_model_is_asked() -> None:

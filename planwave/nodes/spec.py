@@ -36,6 +36,7 @@ _INTERNAL_FACTS: Final = (
     "guards_effect",
     "replayable",
     "effect_by",
+    "decided_by_edges",
     "schema_output",
     "materializes_unresolved",
     "runs_graphs",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from importlib import resources
 from typing import Any
 
@@ -64,6 +65,11 @@ def test_the_schema_has_title_default_template_and_aliases() -> None:
 
 def test_the_example_is_part_of_the_types_document() -> None:
     assert as_document(spec_of(Oven()), SOCKET_STYLES)["example"] == Oven.example
+
+
+@pytest.mark.parametrize("cls", LIBRARY, ids=lambda cls: cls.node_type)
+def test_the_document_of_every_type_of_the_library_is_json(cls: type[NodeType]) -> None:
+    assert json.loads(json.dumps(as_document(spec_of(cls()), SOCKET_STYLES)))["node_type"]
 
 
 def test_every_type_of_the_library_has_an_example_file_and_every_file_a_type() -> None:

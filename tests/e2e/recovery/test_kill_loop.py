@@ -40,7 +40,7 @@ from tests.support.storage.filled_database import fill_database
 KINDS = {
     "execution.completed", "execution.failed", "execution.paused", "execution.resumed",
     "node.completed", "node.failed", "node.retrying", "node.waiting", "node.answered",
-    "node.blocked", "node.skipped", "node.parked", "node.unparked",
+    "node.blocked", "node.skipped", "node.parked", "node.unparked", "plan.revised",
 }  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def is_mixed(lives: CrashHistory) -> bool:
         and emitted >= {"run_graph", "once"}
         and {"[" in (event.path or "") for event in events if event.data.get("reused")}
         == {True, False}
-        and facts >= {"accepted", "published", "ended", "answered"}
+        and facts >= {"accepted", "published", "ended", "answered", "revised"}
     )
 
 

@@ -21,6 +21,7 @@ _NODE_TRANSITIONS: Mapping[str, frozenset[str]] = {
     **{end: frozenset[str]() for end in _TERMINAL},
 }
 """What may become of a node, by what became of it last."""
+_WITHOUT_START = frozenset({"skipped", "blocked", "cancelled"})
 _EXECUTION_TRANSITIONS: Mapping[str, frozenset[str]] = {
     "": frozenset({"created"}),
     "created": frozenset({"started", "failed", "cancelled"}),
@@ -62,6 +63,13 @@ class _NodeStates:
         self.earlier_attempts: dict[str, int] = {}
         self.once_values: set[tuple[str, str]] = set()
         self.owners = {1}
+        self.begun: set[str] = set()
+
+    def revise(self) -> None:
+        """The graph is changed: what of it ended without a beginning is open again."""
+        for path in [each for each in self.states if "[" not in each]:
+            if self.states[path] in _WITHOUT_START and path not in self.begun:
+                del self.states[path]
 
     def open_nested_run(self, path: str, data: Mapping[str, Any]) -> None:
         """A node starts or abandons a nested run."""
@@ -97,6 +105,8 @@ def _check_nodes(events: Sequence[Event]) -> None:
             nodes.owners.add(event.data["epoch"])
         elif event.type == "execution.paused" and event.data["reason"].startswith("waiting"):
             assert not {"running", "answered", "unparked", "retrying"} & {*nodes.states.values()}
+        elif event.type == "plan.revised":
+            nodes.revise()
         elif event.path is not None and event.type.startswith(("node.", "usage")):
             _check_node(event, event.path, nodes)
     if events[-1].type in TERMINAL:
@@ -119,6 +129,8 @@ def _check_node(event: Event, path: str, nodes: _NodeStates) -> None:
     elif then == "parked":
         nodes.check_parked(path)
     nodes.states[path] = "running" if then == "started" else then
+    if event.attempt:
+        nodes.begun.add(path)
 
 
 def _check_start(event: Event, path: str, before: str, nodes: _NodeStates) -> None:

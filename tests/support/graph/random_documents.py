@@ -34,6 +34,24 @@ def random_document(random: Random) -> dict[str, Any]:
     return {"nodes": nodes, "edges": edges}
 
 
+def changed_document(document: dict[str, Any], node_id: str, random: Random) -> dict[str, Any]:
+    """Make a graph of another one: with a new node after one of its nodes, perhaps before another, perhaps without one.
+
+    What has begun may be among what changes: an execution refuses that.
+    """
+    nodes, edges = list(document["nodes"]), list(document["edges"])
+    node = _MAKERS[random.randrange(len(_MAKERS))](node_id, random)
+    source = random.choice(nodes)
+    edges.append(_edge(source, node, _handle(source, random)))
+    if random.random() < 0.3:
+        edges.append(_edge(node, random.choice(nodes), _handle(node, random)))
+    if random.random() < 0.3:
+        gone = random.choice(nodes)["id"]
+        nodes = [each for each in nodes if each["id"] != gone]
+        edges = [each for each in edges if gone not in (each["source"], each["target"])]
+    return {"nodes": [*nodes, node], "edges": edges}
+
+
 def random_options(random: Random) -> RunOptions:
     """Choose how to run one."""
     return RunOptions(

@@ -60,7 +60,7 @@ class AgentOptions(ChildOptions):
 class AgentClient(CrashClient):
     """Makes executions of agents; changes the arguments of some calls that it approves."""
 
-    fork_chance = 0.7
+    fork_chance, revise_chance = 0.7, 0.0
     _order: AgentOptions
 
     def _random_graph(self) -> tuple[dict[str, Any], RunOptions | None]:

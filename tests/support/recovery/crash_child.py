@@ -46,7 +46,12 @@ from planwave.providers.recordings import key_of, reply_from
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.sqlite.store import SqliteStore
-from tests.support.graph.random_documents import nested_documents, random_document, random_options
+from tests.support.graph.random_documents import (
+    changed_document,
+    nested_documents,
+    random_document,
+    random_options,
+)
 from tests.support.llm.fake_providers import FakeProviders
 from tests.support.recovery.crash_points import KILLED, CrashPoint, crash_at
 from tests.support.service.dependencies import dependencies
@@ -237,9 +242,11 @@ class CrashClient:
 
     Attributes:
         fork_chance: How likely an execution that has ended is followed by a retry or a fork.
+        revise_chance: How likely the graph of an execution is changed when a node of it starts.
     """
 
     fork_chance: ClassVar[float] = 0.3
+    revise_chance: ClassVar[float] = 0.12
 
     def __init__(self, service: Service, order: ChildOptions, tasks: asyncio.TaskGroup) -> None:
         self._service, self._order, self._tasks = service, order, tasks
@@ -317,6 +324,8 @@ class CrashClient:
                 self._tasks.create_task(self._cancel(event.execution_id, event.path))
             elif chance < 0.08:
                 self._tasks.create_task(self._pause(event.execution_id))
+            elif chance < 0.08 + self.revise_chance:
+                self._tasks.create_task(self._revise(event.execution_id))
 
     async def _answer_all(self, execution_id: str) -> None:
         for request in await self._service.executions.requests(execution_id):
@@ -353,6 +362,16 @@ class CrashClient:
                 made = await self._service.executions.fork(execution_id, rerun=["n1"])
             self._facts.write("accepted", made.execution_id)
             await self._follow(made.execution_id, 0)
+
+    async def _revise(self, execution_id: str) -> None:
+        """Change the graph that is run; what has begun is sometimes among that, and is refused."""
+        with suppress(PlanwaveError):
+            state = await self._service.executions.state(execution_id)
+            graph: dict[str, Any] = json.loads(json.dumps(state.graph))
+            new_id = f"r{self._choose.getrandbits(32):x}"
+            changed = changed_document(graph, new_id, self._choose)
+            made = await self._service.changes.revise(execution_id, changed)
+            self._facts.write("revised", execution_id, made["change"], made["hash"])
 
     async def _pause(self, execution_id: str) -> None:
         with suppress(PlanwaveError):

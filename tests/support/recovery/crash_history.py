@@ -20,7 +20,7 @@ from random import Random
 from typing import Any, ClassVar, NamedTuple
 
 from planwave.errors import StoreError
-from planwave.events import ENDED_STATUS, TERMINAL, Event, fold
+from planwave.events import ENDED_STATUS, TERMINAL, Event, ExecutionState, fold
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sql.schema import calls
 from planwave.storage.sqlite.store import SqliteStore
@@ -179,6 +179,12 @@ class CrashHistory:
             for own, path in life.facts_of("cancelled"):
                 kind = "execution.cancelled" if path is None else "node.cancelled"
                 assert [e for e in stored[own][1] if (e.type, e.path) == (kind, path)]
+            for own, change, graph_hash in life.facts_of("revised"):
+                made = [e.data for e in stored[own][1] if e.type == "plan.revised"]
+                assert (made[change - 1]["change"], made[change - 1]["hash"]) == (
+                    change,
+                    graph_hash,
+                )
             for (own,) in life.facts_of("paused"):
                 reasons = [e.data["reason"] for e in _paused(stored[own][1])]
                 assert "paused by request" in reasons
@@ -211,7 +217,10 @@ class CrashHistory:
         """I6: what may act but once acted again only where a person decided so; nothing reused ran."""
         ran = Counter((own, path) for _, _, own, path, _ in self.external_records("run"))
         for own, (_, events) in stored.items():
-            nodes = events[0].data["graph"]["nodes"]
+            nodes = [*events[0].data["graph"]["nodes"]]
+            for event in events:
+                if event.type == "plan.revised":
+                    nodes += event.data["graph_change"]["nodes"]
             for event in events:
                 assert not event.data.get("reused") or not ran[own, event.path]
             again = Counter(
@@ -237,11 +246,12 @@ class CrashHistory:
                 most[path] += kept
                 is_own = (path, attempt) in completed and not self._may_be_served(events)
                 least[path] += kept if is_own else 0
-            for path, node in state.nodes.items():
-                calls = node.usage.calls
+            charged = 0
+            for path, usage in _usage_of(state).items():
+                calls = usage["calls"]
                 assert least[path] <= calls <= most[path], f"{own}: {path} is charged for {calls}"
-                assert node.usage.input_tokens == calls * TOKENS
-            charged = sum(node.usage.calls for node in state.nodes.values())
+                assert usage["input_tokens"] == calls * TOKENS
+                charged += calls
             assert (state.usage.calls, state.usage.input_tokens) == (charged, charged * TOKENS)
 
     def _may_be_served(self, events: list[Event]) -> bool:
@@ -298,6 +308,13 @@ def stored_in(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]
 def settled_in(directory: Path) -> SettledWork:
     """Give what has to be left alone from now on."""
     return asyncio.run(_settled(directory))
+
+
+def _usage_of(state: ExecutionState) -> dict[str, Any]:
+    """Return what each node of an execution has used by its path, those too that a change has dropped."""
+    nodes = [each.as_json() for each in state.nodes.values()]
+    nodes += [node for change in state.changes.records for node in change["dropped"]]
+    return {each["path"]: each["usage"] for each in nodes}
 
 
 def _of(events: list[Event], kind: str, request_id: str) -> list[Event]:

@@ -80,6 +80,9 @@ async def test_a_failed_step_is_replaced_by_what_a_model_writes() -> None:
         assert (change["change"], change["note"]) == (1, "Takes the words instead.")
         assert "plan_request" not in document
         assert document["usage"]["calls"] == 1
+        (scope,) = models.scopes
+        assert scope is not None  # so the reply is recorded, and served where it is asked for again
+        assert (scope.execution_id, scope.path, scope.attempt) == (document["execution_id"], "", 1)
         prompt = models.requests[0].prompt
         assert "count" in prompt
         failed = next(each for each in document["nodes"] if each["path"] == "draft")

@@ -250,6 +250,8 @@ _WITH_TEXTS: Final = executions.join(
 
 SEARCHED_WORDS: Final = 8
 """Words of a search; those after them are not looked for."""
+NEAREST: Final = 2_000
+"""So many executions are looked at one by one before all signatures are read: common words fill a page with them."""
 
 
 def _own(column: Column[Any]) -> ColumnElement[Any]:
@@ -261,10 +263,11 @@ def _own(column: Column[Any]) -> ColumnElement[Any]:
     return own.correlate(executions).scalar_subquery()
 
 
-def _has_words(count: int) -> ColumnElement[bool]:
+def _has_words(count: int, *, is_near: bool = False) -> ColumnElement[bool]:
     """Choose executions with some words: those whose signature has the parts of all of them are searched.
 
-    One that was never projected has no signature. The candidates are found by one scan of the signatures.
+    One that was never projected has no signature. The candidates are found by one scan of the signatures, or with
+    ``is_near`` by a look at that of each execution, which is dearer for all and cheaper for the first ones.
     """
     tests = (
         position_of(
@@ -280,6 +283,12 @@ def _has_words(count: int) -> ColumnElement[bool]:
         for test in range(TESTS)
     )
     candidates = select(search_signatures.c.execution).where(*tests)
+    own = search_signatures.c.execution == executions.c.key
+    is_candidate = (
+        candidates.where(own).correlate(executions).exists()
+        if is_near
+        else executions.c.key.in_(candidates)
+    )
     searched = (
         execution_texts.c.search,
         executions.c.execution_id,
@@ -287,7 +296,7 @@ def _has_words(count: int) -> ColumnElement[bool]:
         _own(execution_search.c.search),
     )
     return and_(
-        or_(executions.c.tokens.is_(None), executions.c.key.in_(candidates)),
+        or_(executions.c.tokens.is_(None), is_candidate),
         *(
             or_(
                 *(
@@ -334,6 +343,8 @@ _EXECUTION_FILTERS: Final = {
     "starred": execution_labels.c.starred == 1,
     "unstarred": func.coalesce(execution_labels.c.starred, 0) == 0,
     **{f"words{count}": _has_words(count) for count in range(1, SEARCHED_WORDS + 1)},
+    **{f"near{count}": _has_words(count, is_near=True) for count in range(1, SEARCHED_WORDS + 1)},
+    "near_from": executions.c.created_at >= query_parameter("near_from"),
 }
 _OF_EXECUTIONS: Final = frozenset({"status", "since", "until", "plan_id", "as_flow"})
 """Filters for which the table of executions is enough."""
@@ -350,6 +361,48 @@ EXECUTIONS: Final = ListQuery(
         "name": func.lower(func.coalesce(execution_labels.c.name, execution_texts.c.title)),
     },
 )
+
+_NEAR_FROM: Final = (
+    select(executions.c.created_at)
+    .where(executions.c.created_at <= query_parameter("newest"))
+    .order_by(executions.c.created_at.desc())
+    .limit(1)
+    .offset(bindparam("skipped", type_=Integer))
+)
+_LAST_MOMENT: Final = "9999"
+
+
+def executions_page(
+    connection: Connection,
+    filters: Mapping[str, Any],
+    before: str | PageCursor | None,
+    limit: int,
+    sort: ExecutionSort = NEWEST_FIRST,
+) -> Sequence[Any]:
+    """Return one page of executions; see ``ListQuery.page``."""
+    if sort == NEWEST_FIRST and not isinstance(before, str):
+        newest = _LAST_MOMENT if before is None else before.created_at
+        near = _nearest(connection, filters, newest)
+        rows = [] if near is None else EXECUTIONS.page(connection, near, before, limit)
+        if len(rows) >= limit:
+            return rows
+    return EXECUTIONS.page(connection, filters, before, limit, sort)
+
+
+def _nearest(
+    connection: Connection, filters: Mapping[str, Any], newest: str
+) -> dict[str, Any] | None:
+    """Return the filters of a search among the ``NEAREST`` only; None without words, or where there are no more."""
+    words = next((name for name, each in filters.items() if each == "words"), None)
+    if words is None:
+        return None
+    place = {"newest": newest, "skipped": NEAREST}
+    bound = connection.execute(_NEAR_FROM, place).scalar()
+    if bound is None:
+        return None
+    others = {name: each for name, each in filters.items() if name != words}
+    return {**others, words.replace("words", "near"): "near", "near_from": bound}
+
 
 OPEN_EXECUTIONS: Final = (
     select(*_EXECUTION)
@@ -389,6 +442,14 @@ def count_by_status(connection: Connection, filters: Mapping[str, Any]) -> dict[
 
     Of those with some words, no more than ``COUNTED_MATCHES`` are counted.
     """
+    near = _nearest(connection, filters, _LAST_MOMENT)
+    counts = {} if near is None else _counts(connection, near)
+    if sum(counts.values()) < COUNTED_MATCHES:
+        counts = _counts(connection, filters)
+    return {status: count for status, count in counts.items() if status != DELETED}
+
+
+def _counts(connection: Connection, filters: Mapping[str, Any]) -> dict[str, int]:
     chosen = storable_values({name: each for name, each in filters.items() if each is not None})
     matches = (
         select(executions.c.status)
@@ -400,8 +461,7 @@ def count_by_status(connection: Connection, filters: Mapping[str, Any]) -> dict[
         matches = matches.order_by(*newest).limit(COUNTED_MATCHES)
     counted = matches.subquery()
     statement = select(counted.c.status, func.count()).group_by(counted.c.status)
-    rows = connection.execute(statement, chosen)
-    return {status: count for status, count in rows if status != DELETED}
+    return {status: count for status, count in connection.execute(statement, chosen)}
 
 
 _WAITING: Final = select(func.count(), func.min(executions.c.created_at)).where(

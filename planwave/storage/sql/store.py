@@ -337,7 +337,7 @@ class Store:
         chosen = {"status": status, **lists.execution_choices(filters)}
 
         def read(connection: Connection) -> list[ExecutionRecord]:
-            rows = lists.EXECUTIONS.page(connection, chosen, before, limit, sort)
+            rows = lists.executions_page(connection, chosen, before, limit, sort)
             return list(map(lists.execution_from_row, rows))
 
         self._check_open()

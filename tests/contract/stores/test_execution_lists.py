@@ -23,6 +23,7 @@ from planwave.storage.records import (
     ExecutionOrder,
     ExecutionRecord,
     ExecutionSort,
+    PageCursor,
     PlanRecord,
 )
 from planwave.storage.search_signatures import signature_of
@@ -103,6 +104,31 @@ async def test_words_of_results_tasks_titles_and_ids_find_executions(
     assert sum((await store.count_executions()).values()) >= 2
     await store.delete_execution(lisbon)
     assert await found(store, "lissabon") == []
+
+
+@pytest.mark.parametrize("nearest", [1, 3, 5, 100])
+async def test_however_many_are_looked_at_first_the_same_is_found_in_the_same_order(
+    store: Store, nearest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "NEAREST", nearest)
+    moments = (1, 2, 2, 3, 3, 3, 4)  # several at one time
+    own = [
+        await keep(store, second, "Tea, green" if second == 3 else "Tea, mint")
+        for second in moments
+    ]
+    newest = [record.execution_id for record in await store.executions()]
+    assert sorted(newest) == sorted(own)
+    for text, chosen in (("tea", newest), ("green tea", newest[1:4]), ("tea coffee", [])):
+        listed: list[str] = []
+        before = None
+        while page := await store.executions(text=text, before=before, limit=2):
+            listed += [record.execution_id for record in page]
+            before = PageCursor(page[-1].created_at, page[-1].execution_id)
+        assert listed == chosen, text
+        counted = await store.count_executions(text=text)
+        assert counted == ({"completed": len(chosen)} if chosen else {})
+    monkeypatch.setattr(lists, "COUNTED_MATCHES", 2)
+    assert await store.count_executions(text="tea") == {"completed": 2}
 
 
 async def test_a_running_execution_is_found_by_title_goal_and_id(store: Store) -> None:

@@ -1,9 +1,10 @@
-"""A large run on the page: how many frames a second does Chromium draw meanwhile?
+"""A large run on the page: how many frames a second does Chromium draw meanwhile? And how long does a key in the editor take?
 
 ::
 
     python bench/load_page.py --rounds 3
     python bench/load_page.py --layers 8 --width 25 --events 100
+    python bench/load_page.py --editor
 
 A layered graph (20 waves of 25 nodes, three edges into each) runs on a server for load while its page
 is open in headless Chromium with software rendering. Naps are timed so that the events come evenly at
@@ -11,6 +12,9 @@ the wanted rate. The page counts its animation frames from the start of the run 
 second over all, in the worst second, and the longest gap between two frames. On a busy machine the CPU
 time of the page's main thread says more: above 33 ms a frame, no machine like this draws 30. Twice: as it opens, and
 with the whole graph zoomed into view.
+
+With ``--editor`` a plan of so many agents is opened in the editor, and words are typed into the task of one of them, ten
+keys a second: from each key to the frame that shows it.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ import argparse
 import asyncio
 import itertools
 import os
+import time
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from load_client import Http, server, watch
@@ -36,6 +42,19 @@ COUNT_FRAMES = """
   requestAnimationFrame(count);
 }
 """
+
+
+TIME_KEYS = """
+() => {
+  window.keys_took = [];
+  addEventListener("keydown", ({ timeStamp }) => requestAnimationFrame(() => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => window.keys_took.push(performance.now() - timeStamp);
+    port2.postMessage(null);
+  }), true);
+}
+"""
+TYPED = "and say what each of them costs, in euros "
 
 
 def timed_graph(layers, width, events_per_s):
@@ -78,6 +97,53 @@ async def run_once(page, url, http, graph, *, is_whole):
     return [at / 1_000 for at in frames], found["last_seq"], cpu_s
 
 
+def agents(layers, width):
+    """Return a graph of agents with tasks, with three edges into each but the first ones."""
+    dag = layered(layers, width)
+    nodes = [
+        {
+            "id": name,
+            "type": "agent",
+            "name": f"Step {name}",
+            "description": f"Do {name}.",
+            "data": {},
+        }
+        for name in dag.nodes
+    ]
+    edges = [
+        {"source": source, "target": name, "data": {"channel": "flow"}}
+        for name, sources in dag.deps.items()
+        for source in sources
+    ]
+    return {"nodes": nodes, "edges": edges}
+
+
+async def type_once(page, plan_id):
+    """Type into the task of a step in the editor; give how long each key took to be shown, seconds, and the CPU time."""
+    await page.goto(f"/flows/{plan_id}/edit")
+    await page.locator("button[data-step]").first.click()
+    field = page.get_by_role("complementary").get_by_label("Task")
+    await field.press("End")
+    await asyncio.sleep(SETTLE_S)
+    devtools = await page.context.new_cdp_session(page)
+    await devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before = await cpu_of(devtools)
+    await page.evaluate(TIME_KEYS)
+    await page.keyboard.type(TYPED, delay=100)
+    await page.wait_for_function(f"window.keys_took.length >= {len(TYPED)}")
+    cpu_s = await cpu_of(devtools) - before
+    return sorted(at / 1_000 for at in await page.evaluate("window.keys_took")), cpu_s
+
+
+def key_line(nodes, took, cpu_s):
+    """Return a line about the keys of one round."""
+    middle, longest = took[len(took) // 2], took[-1]
+    return (
+        f"{nodes} steps: a key is shown after {middle * 1_000:4.0f} ms (median), {longest * 1_000:4.0f} ms (longest), "
+        f"main thread {cpu_s / len(took) * 1_000:4.0f} ms/key, load {os.getloadavg()[0]:.1f}"
+    )
+
+
 async def cpu_of(devtools):
     """Return the CPU seconds that the page's main thread has worked."""
     found = (await devtools.send("Performance.getMetrics"))["metrics"]
@@ -98,23 +164,38 @@ def line(name, frames, events, cpu_s):
     )
 
 
+async def frames_of_runs(url, http, browser, chosen):
+    graph = timed_graph(chosen.layers, chosen.width, chosen.events)
+    for name, is_whole in (("as opened", False), ("whole", True)):
+        async with opened(browser, url) as page:
+            print(
+                line(name, *await run_once(page, url, http, graph, is_whole=is_whole)), flush=True
+            )
+
+
+async def keys_in_the_editor(url, http, browser, chosen):
+    body = {"name": f"Many agents {time.time()}", "graph": agents(chosen.layers, chosen.width)}
+    plan_id = (await http.ask("POST", "/api/flows", body))["plan_id"]
+    async with opened(browser, url) as page:
+        print(key_line(chosen.layers * chosen.width, *await type_once(page, plan_id)), flush=True)
+
+
+@asynccontextmanager
+async def opened(browser, url):
+    """Give a new page in a context of its own."""
+    context = await browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(120_000)
+    yield await context.new_page()
+    await context.close()
+
+
 async def measure(url, chosen):
     http = Http(url)
-    graph = timed_graph(chosen.layers, chosen.width, chosen.events)
+    once = keys_in_the_editor if chosen.editor else frames_of_runs
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         for _ in range(chosen.rounds):
-            for name, is_whole in (("as opened", False), ("whole", True)):
-                context = await browser.new_context(
-                    base_url=url, viewport={"width": 1440, "height": 900}
-                )
-                context.set_default_timeout(120_000)
-                page = await context.new_page()
-                print(
-                    line(name, *await run_once(page, url, http, graph, is_whole=is_whole)),
-                    flush=True,
-                )
-                await context.close()
+            await once(url, http, browser, chosen)
         await browser.close()
     await http.close()
 
@@ -124,6 +205,7 @@ def main():
     parser.add_argument("--layers", type=int, default=20)
     parser.add_argument("--width", type=int, default=25)
     parser.add_argument("--events", type=int, default=180, help="events a second")
+    parser.add_argument("--editor", action="store_true", help="type in the editor instead")
     parser.add_argument("--rounds", type=int, default=2)
     chosen = parser.parse_args()
     with server() as (_, url):

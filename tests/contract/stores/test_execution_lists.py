@@ -128,7 +128,7 @@ async def test_however_many_are_looked_at_first_the_same_is_found_in_the_same_or
         counted = await store.count_executions(text=text)
         assert counted == ({"completed": len(chosen)} if chosen else {})
     monkeypatch.setattr(lists, "COUNTED_MATCHES", 2)
-    assert await store.count_executions(text="tea") == {"completed": 2}
+    assert await store.count_executions(text="mint") == {"completed": 2}
 
 
 async def test_a_running_execution_is_found_by_title_goal_and_id(store: Store) -> None:

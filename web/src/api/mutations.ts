@@ -75,6 +75,16 @@ export function useRestoreRevision(planId: string) {
   });
 }
 
+/** Have a model write a change of a plan, or take the change that it wrote of the plan with a hash. */
+export function useRefinePlan(planId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ hash, body }: { hash?: string; body: Body<"refinePlan"> }) =>
+      call("refinePlan", { path: { plan_id: planId }, body, ifMatch: hash, key: newKey() }),
+    onSuccess: (plan) => planChanged(client, plan),
+  });
+}
+
 /** Make what ran the newest revision of its plan, which still has this hash. */
 export function usePromote(executionId: string) {
   const client = useQueryClient();

@@ -2827,6 +2827,22 @@ export type PlanRequest = {
   answers?: Record<string, string>;
 };
 
+/** A change in words, or the hash of a proposal to take. */
+export type RefineRequest = {
+  /** What is to be different, in your words. */
+  request?: string | null;
+  /** Who writes the change; else the default. */
+  provider?: string | null;
+  /** A model of that provider. */
+  model?: string | null;
+  /** Show the proposal without storing it. */
+  dry_run?: boolean;
+  /** The `hash` of the proposal that becomes a revision. */
+  accept?: string | null;
+  /** Who accepts it: a person, or a program. */
+  author?: "person" | "api";
+};
+
 /** What is to be different. */
 export type ReplanRequest = {
   /** What is to be different, in your words. */
@@ -2972,6 +2988,16 @@ export type Operations = {
     query: Record<string, never>;
     body: CheckRequest;
     answer: CheckResponse;
+  };
+  /** Change a plan in words: `POST /api/plans/{plan_id}/refine`. */
+  refinePlan: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+    };
+    query: Record<string, never>;
+    body: RefineRequest;
+    answer: PlanResponse;
   };
   /** List the revisions of a plan: `GET /api/plans/{plan_id}/revisions`. */
   listRevisions: {
@@ -3732,6 +3758,7 @@ export const ADDRESSES = {
   deletePlan: ["DELETE", "/api/plans/{plan_id}"],
   editPlan: ["PATCH", "/api/plans/{plan_id}"],
   checkGraph: ["POST", "/api/check"],
+  refinePlan: ["POST", "/api/plans/{plan_id}/refine"],
   listRevisions: ["GET", "/api/plans/{plan_id}/revisions"],
   getRevision: ["GET", "/api/plans/{plan_id}/revisions/{revision}"],
   diffRevisions: ["GET", "/api/plans/{plan_id}/revisions/{revision}/diff"],

@@ -12,7 +12,7 @@ import { Note } from "@/ui/Note";
 import { Status } from "@/ui/Status";
 import { useNow } from "@/ui/useNow";
 import styles from "./ChangeRunScreen.module.css";
-import { Differences } from "./RevisionDiff";
+import { Differences, Reach } from "./RevisionDiff";
 import { useReplan } from "./useReplan";
 
 type ChangeInWordsProps = {
@@ -219,21 +219,5 @@ function Proposal({ proposal, before, onEdit, onDrop }: ProposalProps) {
         </Button>
       </div>
     </aside>
-  );
-}
-
-function Reach({ words, additions }: { words: string; additions: ReplanResponse["additions"] }) {
-  if (additions.length === 0) return null;
-  return (
-    <Note kind="warning">
-      {words}
-      <ul>
-        {additions.map(({ kind, name, node }) => (
-          <li key={`${kind} ${name} ${node}`}>
-            {kind} <b>{name}</b> in {node}
-          </li>
-        ))}
-      </ul>
-    </Note>
   );
 }

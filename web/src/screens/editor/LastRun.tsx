@@ -1,5 +1,5 @@
 import { useMutation } from "@tanstack/react-query";
-import { Link } from "react-router";
+import { Link, useNavigate } from "react-router";
 import { isEnded } from "@/api/executionSummary";
 import { call } from "@/api/http";
 import { useExecute } from "@/api/mutations";
@@ -35,7 +35,14 @@ export function LastRun(props: LastRunProps) {
   return (
     <Loaded query={last} label="Looking for the last run">
       {(found) =>
-        found ? <Values {...props} {...found} /> : <p>This step has not run yet. Run the plan.</p>
+        found ? (
+          <Values {...props} {...found} />
+        ) : (
+          <div className={styles.values}>
+            <p>This step has not run yet.</p>
+            <RunUpTo {...props} />
+          </div>
+        )
       }
     </Loaded>
   );
@@ -51,7 +58,10 @@ function Values({ run, node, onSelect, ...step }: LastRunProps & Found) {
           {isEnded(run) ? "Run" : "Running"}, {formatMoment(new Date(at))}
         </Link>
       </p>
-      <RunAlone {...step} run={run} />
+      <div className={styles.buttons}>
+        <RunAlone {...step} run={run} />
+        <RunUpTo {...step} />
+      </div>
       <h3>It got</h3>
       <InputTab executionId={run.execution_id} node={node} onSelect={(path) => onSelect([path])} />
       <h3>It gave</h3>
@@ -60,6 +70,29 @@ function Values({ run, node, onSelect, ...step }: LastRunProps & Found) {
         <Output key={handle} handle={handle} output={output} tokens={0} />
       ))}
     </div>
+  );
+}
+
+/** Runs the step as it is now, and all before it, which it needs; what is not before it does not run. */
+function RunUpTo({ planId, id, flush }: Omit<LastRunProps, "onSelect">) {
+  const execute = useExecute();
+  const navigate = useNavigate();
+  const start = useMutation({
+    mutationFn: async () => {
+      if (!(await flush())) throw new Error("Not started: your last changes are not saved yet.");
+      return execute.mutateAsync({ plan_id: planId, start: true, options: { run_to: [id] } });
+    },
+    onSuccess: (made) => navigate(`/runs/${made.execution_id}`),
+    onError: showError,
+  });
+  return (
+    <Button
+      icon="play"
+      onClick={() => start.mutate()}
+      disabledReason={start.isPending ? "Starting …" : undefined}
+    >
+      Run up to here
+    </Button>
   );
 }
 

@@ -17,6 +17,7 @@ import { ImportPlan } from "./ImportPlan";
 import { LastRun } from "./LastRun";
 import { PlanActions, PlanTitle } from "./PlanHeader";
 import { copyAsMermaid, downloadPlan } from "./planFile";
+import { RefinePlan } from "./RefinePlan";
 import { RevisionBar } from "./RevisionBar";
 import { RunChanged } from "./RunChanged";
 import { SaveAsFlow } from "./SaveAsFlow";
@@ -86,6 +87,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
           onRestore={changes.restore}
         />
         {goal !== "" && <GoalBar goal={goal} onWords={inputOf} />}
+        <RefinePlan plan={plan} saved={saved} autosave={autosave} />
         <WaitingRun
           planId={plan.plan_id}
           store={store}

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
 import { errorText } from "@/api/errorText";
 import { useRevisions } from "@/api/queries";
-import type { RevisionDiffResponse, RevisionSummary } from "@/api/types";
+import type { ProposedDifference, RevisionSummary } from "@/api/types";
 import { Button } from "@/ui/Button";
 import { formatAmount, formatMoment } from "@/ui/format";
 import { Icon } from "@/ui/icons";
@@ -192,7 +192,8 @@ function SaveNote({ save }: { save: SaveState }) {
   );
 }
 
-function DiffTags({ diff }: { diff: RevisionDiffResponse }) {
+/** How many steps and edges are new, gone and changed. */
+export function DiffTags({ diff }: { diff: ProposedDifference }) {
   const count = (list: { change: string }[], change: string) =>
     list.filter((each) => each.change === change).length;
   const parts = [

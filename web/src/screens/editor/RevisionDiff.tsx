@@ -1,4 +1,5 @@
 import type {
+  AdditionDocument,
   ElementDifference,
   FieldDifference,
   GraphDocument,
@@ -6,6 +7,7 @@ import type {
 } from "@/api/types";
 import { isObject, writeJson } from "@/json";
 import { IconButton } from "@/ui/IconButton";
+import { Note } from "@/ui/Note";
 import { useShortcuts } from "@/ui/shortcuts";
 import { Tag } from "@/ui/Tag";
 import styles from "./RevisionDiff.module.css";
@@ -46,9 +48,10 @@ type DifferencesProps = {
 /** What differs between two graphs, field by field. */
 export function Differences({ diff, graph, isWhole = false }: DifferencesProps) {
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name || id]));
-  // The plan has no name of a step that was removed.
-  for (const { id, before } of diff.nodes) {
-    if (id && typeof before?.name === "string" && !names.has(id)) names.set(id, before.name);
+  // The plan has no name of a step that was removed, or is not there yet.
+  for (const { id, before, after } of diff.nodes) {
+    const name = (after ?? before)?.name;
+    if (id && typeof name === "string" && !names.has(id)) names.set(id, name);
   }
   const nameOf = (id: string) => names.get(id) ?? id;
   return (
@@ -72,6 +75,23 @@ export function Differences({ diff, graph, isWhole = false }: DifferencesProps) 
         ))}
       </ul>
     </div>
+  );
+}
+
+/** What a plan would reach by a change that it does not yet, or what would guard it no more. */
+export function Reach({ words, additions }: { words: string; additions: readonly AdditionDocument[] }) {
+  if (additions.length === 0) return null;
+  return (
+    <Note kind="warning">
+      {words}
+      <ul>
+        {additions.map(({ kind, name, node }) => (
+          <li key={`${kind} ${name} ${node}`}>
+            {kind} <b>{name}</b> in {node}
+          </li>
+        ))}
+      </ul>
+    </Note>
   );
 }
 

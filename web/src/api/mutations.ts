@@ -2,7 +2,6 @@ import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-q
 import { call, newKey } from "@/api/http";
 import { queryKeys } from "@/api/queryKeys";
 import type { Operations, PlanResponse } from "@/api/types";
-import { draftKey, dropDraft } from "@/inspector/answerDraft";
 
 type Body<Name extends keyof Operations> = Operations[Name]["body"];
 
@@ -229,7 +228,11 @@ export function useAnswer() {
         body: answer,
         key: newKey(),
       }),
-    onSuccess: (_answer, { executionId, requestId }) => dropDraft(draftKey(executionId, requestId)),
+    onSuccess: async (_answer, { executionId, requestId }) => {
+      // Loaded where there is a draft; the first screen has none.
+      const { draftKey, dropDraft } = await import("@/inspector/answerDraft");
+      dropDraft(draftKey(executionId, requestId));
+    },
     onSettled: (_answer, _error, { executionId }) => executionChanged(client, executionId),
   });
 }

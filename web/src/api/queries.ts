@@ -101,6 +101,17 @@ export function useExecutions({ counts, ...filters }: ExecutionFilters = {}) {
   });
 }
 
+/** The newest executions, read again and again while nobody sees the page, too: one that ends later than so many others
+ * began is not among them. */
+export function useWatchedExecutions() {
+  return useQuery({
+    queryKey: [...queryKeys.allExecutions, "watched"],
+    queryFn: ({ signal }) => call("listExecutions", { query: { digest: true, limit: 50 }, signal }),
+    refetchInterval: 15_000,
+    refetchIntervalInBackground: true,
+  });
+}
+
 /** What was spent; counted when runs pause or end. */
 export function useSpend(query: Operations["getSpend"]["query"]) {
   return useQuery({

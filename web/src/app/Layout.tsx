@@ -7,9 +7,13 @@ import { SEARCH_FIELD_ID } from "@/app/SearchBox";
 import { ServiceNotice } from "@/app/ServiceNotice";
 import { BottomBar, TopBar } from "@/app/TopBar";
 import { LiveRegion } from "@/ui/announcer";
+import { usePreferences } from "@/ui/preferences";
 import { EVERYWHERE, useShortcuts } from "@/ui/shortcuts";
 import { useToasts } from "@/ui/toasts";
 
+const BrowserNotices = lazy(() =>
+  import("@/app/BrowserNotices").then((module) => ({ default: module.BrowserNotices })),
+);
 const LoginPage = lazy(() =>
   import("@/app/LoginPage").then((module) => ({ default: module.LoginPage })),
 );
@@ -23,6 +27,8 @@ export function Layout() {
   const [isHelpOpen, setHelpOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const hasToasts = useToasts(({ shown }) => shown.length > 0);
+  const hasNotices = usePreferences(({ notices }) => notices);
+  const navigate = useNavigate();
   const needsLogin = useSession((session) => session.needsLogin);
   const openHelp = useCallback(() => setHelpOpen(true), []);
   useGlobalShortcuts(openHelp);
@@ -32,16 +38,17 @@ export function Layout() {
       <button type="button" className={styles.skip} onClick={() => main.current?.focus()}>
         Skip to the page
       </button>
-      <TopBar onHelp={openHelp} />
+      <TopBar isLocked={needsLogin} onHelp={openHelp} />
       <ServiceNotice />
       <main id="main" ref={main} className={styles.main} tabIndex={-1}>
         <Suspense>{needsLogin ? <LoginPage /> : <Outlet />}</Suspense>
       </main>
-      <BottomBar />
-      {/* Both are loaded when there is something to show. */}
+      {!needsLogin && <BottomBar />}
+      {/* Each is loaded when there is something to show. */}
       <Suspense>
         {isHelpOpen && <ShortcutHelp open onClose={() => setHelpOpen(false)} />}
         {hasToasts && <Toaster />}
+        {hasNotices && !needsLogin && <BrowserNotices open={navigate} />}
       </Suspense>
       <LiveRegion />
     </div>

@@ -7,8 +7,11 @@ interface Preferences {
   theme: Theme;
   /** Whether single letters, digits and signs do something while no field has the focus. */
   singleKeys: boolean;
+  /** Whether the browser tells when a run ends or asks, while the page is not seen. */
+  notices: boolean;
   setTheme: (theme: Theme) => void;
   setSingleKeys: (singleKeys: boolean) => void;
+  setNotices: (notices: boolean) => void;
 }
 
 /** What this browser keeps of the reader's choices. */
@@ -17,8 +20,10 @@ export const usePreferences = create<Preferences>()(
     (set) => ({
       theme: "system",
       singleKeys: true,
+      notices: false,
       setTheme: (theme) => set({ theme }),
       setSingleKeys: (singleKeys) => set({ singleKeys }),
+      setNotices: (notices) => set({ notices }),
     }),
     { name: "planwave.preferences" },
   ),

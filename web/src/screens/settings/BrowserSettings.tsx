@@ -1,8 +1,10 @@
+import { useState } from "react";
 import { useLogout } from "@/api/mutations";
 import { useSession } from "@/api/session";
 import { ErrorNote } from "@/screens/ErrorNote";
 import styles from "@/screens/settings/SettingsScreen.module.css";
 import { Button } from "@/ui/Button";
+import { Note } from "@/ui/Note";
 import { type Theme, usePreferences } from "@/ui/preferences";
 import { Segmented } from "@/ui/Segmented";
 import { Switch } from "@/ui/Switch";
@@ -35,8 +37,40 @@ export function BrowserSettings() {
         </div>
         <Switch label="Single letters" checked={singleKeys} onChange={setSingleKeys} />
       </li>
+      <Notices />
       <Login />
     </ul>
+  );
+}
+
+function Notices() {
+  const { notices, setNotices } = usePreferences();
+  const [isRefused, setRefused] = useState(false);
+  const change = async (isOn: boolean) => {
+    const permission = isOn ? await Notification.requestPermission() : "default";
+    setRefused(permission === "denied");
+    setNotices(permission === "granted");
+  };
+  return (
+    <li className={styles.row}>
+      <div className={styles.grow}>
+        <h2>Notices</h2>
+        <p className={styles.faint}>
+          The browser tells when a run ends or asks, while this page is open but not seen.
+        </p>
+        {isRefused && (
+          <Note kind="warning" alert>
+            This browser shows no notices of this page: allow them in its settings for this address.
+          </Note>
+        )}
+      </div>
+      <Switch
+        label="Tell me of runs"
+        checked={notices}
+        onChange={(isOn) => void change(isOn)}
+        disabledReason={"Notification" in window ? undefined : "This browser has none"}
+      />
+    </li>
   );
 }
 

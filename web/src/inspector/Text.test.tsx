@@ -4,7 +4,8 @@ import { Text } from "./Text";
 
 test("JSON has a line for each value, and its numbers as they came", async () => {
   render(<Text text={'{"order":3544790567247868102,"price":1.0,"lines":[{"sku":"pot"}]}'} />);
-  const code = await screen.findByText(/"order"/);
+  // Not the text as it stands until the code of Markdown is loaded.
+  const code = await screen.findByText(/"order"/, { selector: "pre *" });
   expect(code.closest("pre")?.textContent).toBe(
     [
       "{",

@@ -72,7 +72,7 @@ async def test_json_is_read_line_by_line_and_no_button_lies_on_it(empty_page: Pa
 
 async def test_figures_of_a_table_stay_on_one_line(empty_page: Page) -> None:
     page = empty_page
-    await ran(page, text(TABLE))
+    execution_id = await ran(page, text(TABLE))
     await expect(result(page).get_by_role("cell", name="2026-11-28").first).to_be_visible()
     for size in (DESKTOP, TABLET):
         await resize(page, size)
@@ -83,6 +83,11 @@ async def test_figures_of_a_table_stay_on_one_line(empty_page: Page) -> None:
             - panel.querySelector("ul").getBoundingClientRect().bottom"""
     )
     assert gap >= 8, "a quote touches the list above it"
+    link = await page.request.post(f"/api/executions/{execution_id}/links")
+    await page.goto((await link.json())["url"])
+    await resize(page, PHONE)
+    lines = await page.locator("tbody tr").first.locator("td").evaluate_all(_LINES)
+    assert lines[2] == 1, "a figure is broken on the page of a link"
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 768])
@@ -175,3 +180,19 @@ async def test_the_bar_says_where_screens_belong_that_it_does_not_name(page: Pag
         await page.goto(path)
         await expect(bar.get_by_role("link", name=label)).to_have_attribute("aria-current", "page")
         await expect(bar.locator("[aria-current]")).to_have_count(1)
+
+
+async def test_the_table_of_steps_keeps_their_names_at_each_width(empty_page: Page) -> None:
+    page = empty_page
+    node = {"id": "page", "type": "text", "name": "Compare three", "data": {"text": "One."}}
+    await ran(page, {"title": "A table", "nodes": [node], "edges": []})
+    name = page.get_by_role("table", name="Steps").get_by_role("button", name="Compare three")
+    for width in (1440, 1024, 768, 721, 390, 320):
+        await resize(page, (width, 800))
+        if not await name.is_visible():
+            await page.get_by_role("radio", name="Table").click()
+        await expect(name).to_be_visible()
+        whole = await name.evaluate(
+            "(each) => each.scrollWidth <= each.clientWidth && each.getBoundingClientRect().width > 60"
+        )
+        assert whole, f"the name is cut at {width}"

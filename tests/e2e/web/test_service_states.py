@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.support.browser.accessibility import assert_accessible_in_both_themes
+from tests.support.browser.accessibility import assert_screen_is_usable
 from tests.support.browser.chromium import Pages, pages_of
 from tests.support.browser.steps import enter_goal
 from tests.support.browser.web_service import WebService, web_service
@@ -27,7 +27,8 @@ async def test_page_below_a_path_prefix_asks_for_the_token_and_remembers_the_log
         pages.errors.expect("status of 401")
         page = await pages.open()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
-        await assert_accessible_in_both_themes(page)
+        await assert_screen_is_usable(page, "login", "desktop")
+        await expect(page.get_by_role("banner").get_by_role("link")).to_have_count(1)
         await page.get_by_label("Token").fill("a wrong one")
         await page.get_by_role("button", name="Log in").click()
         await expect(page.get_by_label("Token")).to_have_attribute("aria-invalid", "true")

@@ -47,6 +47,14 @@ export function titleOf(run: { name?: string | null; title: string; user_prompt:
   return run.name || run.title || run.user_prompt;
 }
 
+/** Return the inputs of a run on one line, "" without a plan: the name of an answer in a chat is its message already. */
+export function inputsOf({
+  plan_id,
+  digest,
+}: Pick<ExecutionSummary, "plan_id" | "digest">): string {
+  return plan_id ? (digest?.inputs ?? "") : "";
+}
+
 /** Return the cost of a run with that of its planning; null where neither is known. */
 export function costWithPlanning(
   own: UsageResponse["cost_usd"],

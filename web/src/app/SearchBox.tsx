@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useRef, useState } from "react";
 import { useNavigate } from "react-router";
-import { titleOf } from "@/api/executionSummary";
+import { inputsOf, titleOf } from "@/api/executionSummary";
 import { call } from "@/api/http";
 import styles from "@/app/SearchBox.module.css";
 import { nameOf, planPath } from "@/screens/flows/planWords";
@@ -17,13 +17,15 @@ const PAGE = 5;
 interface Hit {
   to: string;
   title: string;
+  /** Of a run, where its name does not tell it from others. */
+  inputs?: string | undefined;
   status: Parameters<typeof Status>[0]["status"];
 }
 
 async function findHits(q: string, signal: AbortSignal): Promise<Hit[]> {
   const query = { q, limit: PAGE };
   const [{ executions: runs }, { plans }] = await Promise.all([
-    call("listExecutions", { query, signal }),
+    call("listExecutions", { query: { ...query, digest: true }, signal }),
     call("listPlans", { query, signal }),
   ]);
   // Other plans without a name are found by their runs.
@@ -32,6 +34,7 @@ async function findHits(q: string, signal: AbortSignal): Promise<Hit[]> {
     ...runs.map((run) => ({
       to: `/runs/${run.execution_id}`,
       title: titleOf(run),
+      inputs: inputsOf(run),
       status: run.outcome ?? run.status,
     })),
     ...named.map((plan) => ({ to: planPath(plan), title: nameOf(plan), status: plan.status })),
@@ -135,7 +138,9 @@ function Hits({ hits, isLoading, index, text, onOpen }: HitsProps) {
             onMouseDown={(event) => event.preventDefault()}
             onClick={() => onOpen(hit)}
           >
-            <span className={styles.title}>{hit.title}</span>
+            <span className={styles.title}>
+              {hit.title} {hit.inputs && <small>{hit.inputs}</small>}
+            </span>
             <Status status={hit.status} />
           </div>
         ))}

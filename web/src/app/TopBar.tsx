@@ -24,22 +24,36 @@ function Links({ className }: { className: string | undefined }) {
   );
 }
 
+interface TopBarProps {
+  /** Without a login there is nothing to lead to and nothing to search. */
+  isLocked: boolean;
+  onHelp: () => void;
+}
+
 /** The bar on top of every page; on a phone its links are at the bottom. */
-export function TopBar({ onHelp }: { onHelp: () => void }) {
+export function TopBar({ isLocked, onHelp }: TopBarProps) {
   return (
     <header className={styles.bar}>
       <Link to="/" className={styles.brand}>
         <Logo />
         planwave
       </Link>
-      <Links className={styles.links} />
-      <SearchBox />
+      {isLocked ? (
+        <span className={styles.space} />
+      ) : (
+        <>
+          <Links className={styles.links} />
+          <SearchBox />
+        </>
+      )}
       <ServiceConnection />
-      <Tooltip text="Settings">
-        <Link to="/settings" className={styles.settings} aria-label="Settings">
-          <Icon name="settings" />
-        </Link>
-      </Tooltip>
+      {!isLocked && (
+        <Tooltip text="Settings">
+          <Link to="/settings" className={styles.settings} aria-label="Settings">
+            <Icon name="settings" />
+          </Link>
+        </Tooltip>
+      )}
       <ThemeMenu />
       <span className={styles.help}>
         <IconButton icon="help" label="Keyboard help" keys="?" onClick={onHelp} />

@@ -10,7 +10,7 @@ type ListPageProps = {
   total?: ReactNode;
   /** The buttons beside the title. */
   actions: ReactNode;
-  /** What narrows the list; the last one is the text that is searched. */
+  /** What narrows the list; the last one is the text that is searched. Null where there is nothing to narrow. */
   filters: ReactNode;
   query: ListQuery;
   /** What is shown in place of an empty list. */
@@ -42,9 +42,11 @@ export function ListPage({ title, total, query, ...props }: ListPageProps) {
         </div>
         <div className={styles.actions}>{props.actions}</div>
       </header>
-      <search className={styles.filter} aria-label="Filter">
-        {props.filters}
-      </search>
+      {props.filters && (
+        <search className={styles.filter} aria-label="Filter">
+          {props.filters}
+        </search>
+      )}
       <div className={styles.list}>
         {query.error && <ErrorNote error={query.error} />}
         {query.isPending && <Skeleton label={`Loading the ${title.toLowerCase()}`} lines={6} />}

@@ -88,7 +88,7 @@ const PATHS = {
     </>
   ),
   retry: <path d="M13 8a5 5 0 11-1.5-3.500L13 6M13 2.500V6H9.5" />,
-  stop: <rect x="4" y="4" width="8" height="8" rx="1.5" />,
+  stop: <rect className={styles.solid} x="4" y="4" width="8" height="8" rx="1.5" />,
   play: <path d="M4.5 2.800v10.400L13 8z" />,
   pause: <path d="M5.5 3.500v9M10.5 3.500v9" strokeWidth="2" />,
   tool: (

@@ -33,7 +33,9 @@ export function InboxHeader({ tab, waiting = 0, filter, onFilter, heading }: Inb
           onChange={(next) => setParameters(next === "waiting" ? {} : { [TAB]: next })}
         />
       </div>
-      <SearchField label="Filter by run or step" value={filter} onChange={onFilter} />
+      {(tab === "answered" || waiting > 0 || filter !== "") && (
+        <SearchField label="Filter by run or step" value={filter} onChange={onFilter} />
+      )}
     </header>
   );
 }

@@ -3,6 +3,7 @@ import { isEnded, secondsOf, statusesByWave, titleOf } from "@/api/executionSumm
 import { useExecution, useExecutions } from "@/api/queries";
 import type { ExecutionSummary } from "@/api/types";
 import { RunStatus } from "@/canvas/RunStatus";
+import { RunTitle } from "@/canvas/RunTitle";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
 import styles from "@/screens/compare/PickRun.module.css";
 import { SideMark } from "@/screens/compare/SideMark";
@@ -107,7 +108,7 @@ function Choice({ run }: { run: ExecutionSummary }) {
       <span className={styles.glyph}>
         <WaveGlyph waves={statusesByWave(run.digest)} />
       </span>
-      <span className={styles.name}>{titleOf(run)}</span>
+      <RunTitle run={run} />
       <RunStatus run={run} />
       <span className={styles.number}>{formatMoment(new Date(run.created_at))}</span>
       <span className={styles.number}>{seconds !== null && tookWords(seconds, isEnded(run))}</span>

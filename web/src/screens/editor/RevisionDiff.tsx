@@ -79,7 +79,13 @@ export function Differences({ diff, graph, isWhole = false }: DifferencesProps) 
 }
 
 /** What a plan would reach by a change that it does not yet, or what would guard it no more. */
-export function Reach({ words, additions }: { words: string; additions: readonly AdditionDocument[] }) {
+export function Reach({
+  words,
+  additions,
+}: {
+  words: string;
+  additions: readonly AdditionDocument[];
+}) {
   if (additions.length === 0) return null;
   return (
     <Note kind="warning">

@@ -1,8 +1,9 @@
 import { Link } from "react-router";
-import { isEnded, secondsOf, statusesByWave, titleOf, tokensOf } from "@/api/executionSummary";
+import { isEnded, secondsOf, statusesByWave, tokensOf } from "@/api/executionSummary";
 import { useExecutions, usePlans } from "@/api/queries";
 import type { ExecutionSummary, PlanSummary } from "@/api/types";
 import { RunStatus } from "@/canvas/RunStatus";
+import { RunTitle } from "@/canvas/RunTitle";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
 import { nameOf, planPath } from "@/screens/flows/planWords";
 import styles from "@/screens/goal/RecentGoals.module.css";
@@ -70,9 +71,7 @@ function RecentRun({ run }: { run: ExecutionSummary }) {
       <span className={styles.glyph}>
         <WaveGlyph waves={statusesByWave(run.digest)} />
       </span>
-      <span className={styles.name} title={titleOf(run)}>
-        {titleOf(run)}
-      </span>
+      <RunTitle run={run} />
       <RunStatus run={run} />
       <span className={styles.number}>{seconds !== null && formatClock(seconds)}</span>
       <span className={styles.number}>

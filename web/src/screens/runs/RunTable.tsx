@@ -12,6 +12,7 @@ import { useCancel } from "@/api/mutations";
 import { showError } from "@/api/showError";
 import type { ExecutionSummary } from "@/api/types";
 import { RunStatus } from "@/canvas/RunStatus";
+import { RunInputs } from "@/canvas/RunTitle";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
 import { SIDES, SideMark } from "@/screens/compare/SideMark";
 import type { Ticks } from "@/screens/compare/ticks";
@@ -144,6 +145,7 @@ function RunRow({ run, tick, selected, onTick, onLabel, onDelete, linkRef }: Run
               </Link>
             ))}
           </Tags>
+          <RunInputs run={run} />
           {side && <SideMark side={side} />}
         </span>
       </td>

@@ -100,7 +100,9 @@ test("without runs the way to the first one is shown", async () => {
   api.routes["GET /api/executions"] = { executions: [], next_cursor: null };
   const { router } = renderRoutes(ROUTES, "/runs");
   await screen.findByRole("heading", { name: "No runs yet." });
-  fireEvent.click(screen.getAllByRole("link", { name: "New goal" })[1] as HTMLElement);
+  expect(screen.queryByRole("search")).toBeNull();
+  expect(screen.queryByRole("button", { name: "Select" })).toBeNull();
+  fireEvent.click(screen.getByRole("link", { name: "New goal" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/"));
 });
 
@@ -271,4 +273,15 @@ test("a run that only some processes can run says that it waits for one", async 
   expect(words.closest("[title]")?.getAttribute("title")).toBe(
     "Waits for a worker that has a local model; there is none now",
   );
+});
+
+test("runs of a flow are told apart by their inputs; the message of a chat is its name already", async () => {
+  const given = (id: string, inputs: string, more = {}) =>
+    execution(id, { ...more, digest: { ...execution(id).digest, inputs } });
+  const runs = [given("1", "city: Ghent"), given("2", "message: Hello", { plan_id: null })];
+  api.routes["GET /api/executions"] = { executions: runs, next_cursor: null };
+  renderRoutes(ROUTES, "/runs");
+  await screen.findByRole("link", { name: "Run 1" });
+  expect(within(row("Run 1")).getByText("city: Ghent")).toBeTruthy();
+  expect(within(row("Run 2")).queryByText("message: Hello")).toBeNull();
 });

@@ -37,6 +37,7 @@ export function RunsScreen() {
   const runs = useExecutions({ ...apiFilters(filters, new Date()), counts: true });
   const counts = runs.data?.pages[0]?.counts ?? undefined;
   const executions = runs.data?.pages.flatMap((page) => page.executions) ?? [];
+  const isNone = runs.isSuccess && executions.length === 0 && !hasFilters(filters);
   const setTicks = (next: Ticks) => {
     setOwnTicks(next);
     setParams((now) => withTicks(now, next), { replace: true, preventScrollReset: true });
@@ -58,18 +59,24 @@ export function RunsScreen() {
       actions={
         <>
           <ButtonLink to="/spend">Spend</ButtonLink>
-          <Button
-            aria-pressed={selected !== null}
-            onClick={() => setSelected(selected === null ? new Set() : null)}
-          >
-            Select
-          </Button>
-          <ButtonLink icon="add" to="/">
-            New goal
-          </ButtonLink>
+          {!isNone && (
+            <>
+              <Button
+                aria-pressed={selected !== null}
+                onClick={() => setSelected(selected === null ? new Set() : null)}
+              >
+                Select
+              </Button>
+              <ButtonLink icon="add" to="/">
+                New goal
+              </ButtonLink>
+            </>
+          )}
         </>
       }
-      filters={<RunFilterFields filters={filters} counts={counts} onChange={change} />}
+      filters={
+        isNone ? null : <RunFilterFields filters={filters} counts={counts} onChange={change} />
+      }
       query={runs}
       empty={
         <RunsEmpty

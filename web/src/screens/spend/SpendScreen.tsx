@@ -111,7 +111,7 @@ function Total({ total }: { total: Report["total"] }) {
         <dd>{costWords(total)}</dd>
       </div>
       <div>
-        <dt>Of it planning</dt>
+        <dt>Of which planning</dt>
         <dd>{costWords({ cost_usd: total.planning_cost_usd })}</dd>
       </div>
       <div>

@@ -147,6 +147,6 @@ test("A message that nobody accepted is sent again", async () => {
 test("Without triggers the screen says what belongs here", async () => {
   api.routes["GET /api/triggers"] = { triggers: [], next_cursor: null };
   show();
-  expect(await screen.findByText("Nothing is listened for.")).toBeTruthy();
+  expect(await screen.findByText("No triggers yet.")).toBeTruthy();
   expect(screen.getByRole("button", { name: "Listen for a flow" })).toBeTruthy();
 });

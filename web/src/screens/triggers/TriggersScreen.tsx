@@ -32,14 +32,14 @@ export function TriggersScreen() {
       {query.data && triggers.length === 0 && (
         <EmptyState
           sign={<Icon name="clock" />}
-          title="Nothing is listened for."
+          title="No triggers yet."
           action={
             <Button kind="primary" onClick={() => setAdding(true)}>
               Listen for a flow
             </Button>
           }
         >
-          A flow with a webhook, a schedule or a stream as its entry is started by these.
+          A webhook, a schedule or a stream starts the flow that begins with it.
         </EmptyState>
       )}
       {triggers.length > 0 && (

@@ -383,9 +383,10 @@ def executions_page(
     if sort == NEWEST_FIRST and not isinstance(before, str):
         newest = _LAST_MOMENT if before is None else before.created_at
         near = _nearest(connection, filters, newest)
-        rows = [] if near is None else EXECUTIONS.page(connection, near, before, limit)
-        if len(rows) >= limit:
-            return rows
+        if near is not None:
+            rows = EXECUTIONS.page(connection, near, before, limit)
+            if len(rows) >= limit:
+                return rows
     return EXECUTIONS.page(connection, filters, before, limit, sort)
 
 

@@ -18,7 +18,13 @@ NODE_TYPES = {
     for facts in (
         NodeTypeInfo("step", "does a step", (MULTIPLE_INPUT, Port("only")), (ANY_OUTPUT,)),
         NodeTypeInfo("source", "begins", (), (ANY_OUTPUT,), entry=True),
-        NodeTypeInfo("fork", "chooses", (MULTIPLE_INPUT,), (Port("way-{i}"), Port("else"))),
+        NodeTypeInfo(
+            "fork",
+            "chooses",
+            (MULTIPLE_INPUT,),
+            (Port("way-{i}"), Port("else")),
+            decided_by_edges=lambda data, leaving: [*leaving],
+        ),
         NodeTypeInfo("pair", "gives two", (MULTIPLE_INPUT,), (Port("left"), Port("right"))),
         NodeTypeInfo(
             "strict", "needs one", (Port("need", "number", required=True),), (ANY_OUTPUT,)

@@ -73,6 +73,18 @@ def test_a_step_that_ran_cannot_become_one_that_others_only_use() -> None:
     assert found == [("frozen-node", "a")]
 
 
+def test_the_ways_that_a_step_chooses_from_stay_once_it_has_begun() -> None:
+    plan = parse_graph("a:fork b c", "a.way-1>b", "a.way-2>c")
+    running = Progress({"a": "running"})
+    other_way = parse_graph("a:fork b d", "a.way-1>b", "a.way-3>d")
+    assert codes(plan, other_way, running) == [("frozen-node", "a")]
+    assert codes(plan, other_way, Progress({})) == []
+    other_step = parse_graph("a:fork b d", "a.way-1>b", "a.way-2>d")
+    assert codes(plan, other_step, running) == []
+    nothing_after = parse_graph("a:fork d")
+    assert codes(plan, nothing_after, running) == []
+
+
 def test_the_same_graph_is_no_change() -> None:
     moved = Graph(tuple(each._replace(ui={"x": 1}) for each in PLAN.nodes), PLAN.edges)
     for after in (PLAN, moved):

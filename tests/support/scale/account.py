@@ -99,8 +99,9 @@ def takeover_s(
 ) -> list[float]:
     """Return how long each execution of a failed process stood still, in seconds.
 
-    An execution is one of its own if its last node before the failure ran there, and it neither had ended nor
-    waited for a person, when nobody drives it; it goes on with the first event or run of another process.
+    An execution is one of its own if its last node before the failure ran there, and it had not ended. It goes on with
+    the first event or run of another process; one that waited for a person until then has not stood still: nobody
+    drives it meanwhile.
     """
     of_execution: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
@@ -109,19 +110,18 @@ def takeover_s(
     for execution_id, events in histories.items():
         own = of_execution[execution_id]
         before = [run for run in own if run.at <= failed_at]
-        has_ended = _seconds(events[-1].at) <= failed_at
-        if not before or before[-1].pid != pid or has_ended or is_paused(events, failed_at):
+        if not before or before[-1].pid != pid or _seconds(events[-1].at) <= failed_at:
             continue
-        resumed = resumed_after(events, failed_at)
         taken = [run.at for run in own if run.at > failed_at and run.pid != pid]
-        if resumed or taken:
-            found.append(min(resumed + taken) - failed_at)
+        goes_on = min(resumed_after(events, failed_at) + taken, default=None)
+        if goes_on is not None and not is_paused(events, goes_on):
+            found.append(goes_on - failed_at)
     return found
 
 
 def is_paused(events: Sequence[Event], at: float) -> bool:
-    """Return whether an execution was paused at a time, in seconds since 1970."""
-    changes = [event.type for event in events if event.type in _PAUSES and _seconds(event.at) <= at]
+    """Return whether an execution was paused just before a time, in seconds since 1970."""
+    changes = [event.type for event in events if event.type in _PAUSES and _seconds(event.at) < at]
     return changes[-1:] == ["execution.paused"]
 
 

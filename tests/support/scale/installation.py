@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import time
 from collections import Counter
@@ -213,7 +214,7 @@ class Installation:
     ) -> None:
         """Wait until each execution goes on in one of the other processes, or has ended.
 
-        One that waited for a person needs no process.
+        One that waits for a person needs no process.
         """
         waiting = {*ids}
         began = time.monotonic()
@@ -222,7 +223,7 @@ class Installation:
                 for each in sorted(waiting):
                     events = await store.events(each)
                     status = events[-1].type.removeprefix("execution.")
-                    is_at_rest = status in ENDED_STATUSES or is_paused(events, failed_at)
+                    is_at_rest = status in ENDED_STATUSES or is_paused(events, math.inf)
                     if is_at_rest or resumed_after(events, failed_at):
                         waiting.discard(each)
                 assert time.monotonic() - began < _ENDS_S, self.report(waiting)

@@ -80,7 +80,7 @@ class PostgresNotices:
             return
         if self._sending is not None and not self._sending.closed:
             await asyncio.wait(self._tasks[:1], timeout=_LAST_NOTES_S)
-            await self._sending.close()  # else psycopg asks the server to cancel, and waits for it
+            await _abort(self._sending)
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
@@ -230,3 +230,14 @@ class PostgresNotices:
             call(*values)
         except Exception:  # noqa: BLE001 - see ``_keep``; the others get it
             _log.exception("a note was not understood")
+
+
+async def _abort(connection: psycopg.AsyncConnection[Any]) -> None:
+    """Close a connection that a task may wait for: else psycopg asks the server to cancel, and waits for that."""
+    if not connection.closed:
+        loop, file = asyncio.get_running_loop(), connection.fileno()
+        loop.remove_reader(
+            file
+        )  # no loop may watch a file that is closed: one that uses select() fails
+        loop.remove_writer(file)
+        await connection.close()

@@ -6,10 +6,13 @@ import asyncio
 import json
 import logging
 import os
+import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 
 import psycopg
@@ -211,10 +214,9 @@ async def test_a_store_of_one_process_has_notices_that_do_nothing() -> None:
         await store.notices.close()
 
 
-async def test_a_server_that_stands_still_does_not_hold_up_the_end(
-    pair: tuple[PostgresNotices, PostgresNotices], database_url: str
-) -> None:
-    sender, _ = pair
+@contextmanager
+def frozen_sender(database_url: str) -> Generator[None]:
+    """Let the server process of the first connection that sends notes stand still."""
     with psycopg.connect(database_url) as asking:
         row = asking.execute(
             "SELECT pid FROM pg_stat_activity WHERE application_name = 'planwave notify' "
@@ -223,10 +225,32 @@ async def test_a_server_that_stands_still_does_not_hold_up_the_end(
     assert row is not None
     os.kill(row[0], signal.SIGSTOP)
     try:
+        yield
+    finally:
+        os.kill(row[0], signal.SIGCONT)
+
+
+async def test_a_server_that_stands_still_does_not_hold_up_the_end(
+    pair: tuple[PostgresNotices, PostgresNotices], database_url: str
+) -> None:
+    sender, _ = pair
+    with frozen_sender(database_url):
         sender.publish("events", "x")
         await asyncio.sleep(0.1)
         began = monotonic()
         await sender.close()
         assert monotonic() - began < 3
-    finally:
-        os.kill(row[0], signal.SIGCONT)
+
+
+def test_the_end_leaves_no_closed_file_to_a_loop_that_uses_select(database_url: str) -> None:
+    async def close_while_it_sends() -> None:
+        sender = PostgresNotices(database_url, "a")
+        await sender.open()
+        with frozen_sender(database_url):
+            sender.publish("events", "x")
+            await asyncio.sleep(0.1)
+            await sender.close()
+
+    loop = partial(asyncio.SelectorEventLoop, selectors.SelectSelector())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(close_while_it_sends())

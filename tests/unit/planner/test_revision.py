@@ -134,7 +134,10 @@ async def test_a_faulty_reply_is_sent_back_and_repaired(faulty: str, code: str) 
     assert len(revision.attempts) == 2
     (repair,) = [each for each in seen if each.kind == "repair"]
     assert code in {each["code"] for each in repair.data["diagnostics"]}
-    assert code in models.requests[1].prompt
+    prompt = models.requests[1].prompt
+    assert code in prompt
+    assert "Do not write a whole plan" in prompt
+    assert "Write the whole reply again" in prompt  # which is no plan
     assert "sk-1" not in json.dumps(revision.attempts)
 
 

@@ -143,7 +143,7 @@ def fork(
     and that may come from anywhere.
     """
     if replan is not None and plan is not None:
-        raise InputError("--plan and --replan both say what to run", code="usage")
+        raise InputError("--plan and --replan both say what to run; give one", code="usage")
     wanted = _Wanted(
         rerun or (),
         parse_settings(settings or ()),

@@ -4,6 +4,7 @@
 
     python bench/load_page.py --rounds 3
     python bench/load_page.py --layers 8 --width 25 --events 100
+    python bench/load_page.py --layers 1 --width 50 --tokens 20
     python bench/load_page.py --editor
 
 A layered graph (20 waves of 25 nodes, three edges into each) runs on a server for load while its page
@@ -12,6 +13,8 @@ the wanted rate. The page counts its animation frames from the start of the run 
 second over all, in the worst second, and the longest gap between two frames. On a busy machine the CPU
 time of the page's main thread says more: above 33 ms a frame, no machine like this draws 30. Twice: as it opens, and
 with the whole graph zoomed into view.
+
+With ``--tokens`` each step streams so many tokens a second for ten seconds, in place of a nap.
 
 With ``--editor`` a plan of so many agents is opened in the editor, and words are typed into the task of one of them, ten
 keys a second: from each key to the frame that shows it.
@@ -35,6 +38,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 SETTLE_S = 2
 """How long a page may take to draw what it has loaded, before the run starts."""
+STREAM_S = 10
 COUNT_FRAMES = """
 () => {
   window.frames_at = [];
@@ -73,6 +77,15 @@ def timed_graph(layers, width, events_per_s):
     return {"nodes": nodes, "edges": edges}
 
 
+def streaming_graph(layers, width, tokens_per_s):
+    """Return a graph whose nodes stream tokens for ``STREAM_S`` seconds."""
+    graph = timed_graph(layers, width, 1)
+    data = {"s": 1 / tokens_per_s, "tokens": tokens_per_s * STREAM_S}
+    for node in graph["nodes"]:
+        node |= {"type": "teller", "data": data}
+    return graph
+
+
 async def run_once(page, url, http, graph, *, is_whole):
     """Run the graph with its page open; give the times of frames, the events and the CPU time."""
     body = {"graph": graph, "options": {"scheduling": "waves"}}
@@ -82,7 +95,7 @@ async def run_once(page, url, http, graph, *, is_whole):
     if is_whole:
         await page.get_by_role("application").focus()
         await page.keyboard.press("f")
-    await page.locator("[data-step]").first.wait_for()
+    await page.locator("[data-step]").first.wait_for(state="attached")
     await asyncio.sleep(SETTLE_S)
     devtools = await page.context.new_cdp_session(page)
     await devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -165,7 +178,10 @@ def line(name, frames, events, cpu_s):
 
 
 async def frames_of_runs(url, http, browser, chosen):
-    graph = timed_graph(chosen.layers, chosen.width, chosen.events)
+    if chosen.tokens:
+        graph = streaming_graph(chosen.layers, chosen.width, chosen.tokens)
+    else:
+        graph = timed_graph(chosen.layers, chosen.width, chosen.events)
     for name, is_whole in (("as opened", False), ("whole", True)):
         async with opened(browser, url) as page:
             print(
@@ -205,6 +221,7 @@ def main():
     parser.add_argument("--layers", type=int, default=20)
     parser.add_argument("--width", type=int, default=25)
     parser.add_argument("--events", type=int, default=180, help="events a second")
+    parser.add_argument("--tokens", type=int, help="tokens a second of each step")
     parser.add_argument("--editor", action="store_true", help="type in the editor instead")
     parser.add_argument("--rounds", type=int, default=2)
     chosen = parser.parse_args()

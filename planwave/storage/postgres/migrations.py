@@ -26,6 +26,8 @@ from planwave.errors import SchemaTooNew, StoreError
 from planwave.storage.postgres.connection import LOCK_TIMEOUT_MS
 from planwave.storage.sql.schema import metadata, shared_metadata
 
+_IDLE_MS: Final = 60_000
+
 
 class Migration(NamedTuple):
     """A step from one schema version to the next.
@@ -168,6 +170,8 @@ def _changing(connection: Connection) -> Generator[None]:
     try:
         # Another process may take its time to change them; a table that is in use is not waited for so long.
         connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+        # Whoever is not run by a busy machine for seconds starts all the same: this keeps nobody waiting but others that start.
+        connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = {_IDLE_MS}")
         connection.exec_driver_sql(_CHANGE_TABLES)
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
         yield

@@ -318,6 +318,7 @@ async def agents(stage: Stage) -> None:
         await seen(service, own, "execution.paused")
         changed = {"decision": "approve", "value": {"to": "Ada Lovelace"}}
         await answer(service, own, "lead[approve-1-1]/send", changed)
+        await seen(service, own, "execution.paused", count=2)
         rejected = {"decision": "reject", "note": "Not him."}
         await answer(service, own, "lead[approve-1-2]/send", rejected)
         await ended(service, own)

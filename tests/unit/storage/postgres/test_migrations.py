@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -90,5 +91,19 @@ def test_a_process_waits_while_another_one_migrates(postgres: PostgresServer) ->
             migrated.result(0.2)
         other.rollback()
         migrated.result(30)
+        connection.close()
+        connection.engine.dispose()
+
+
+def test_a_process_that_stands_still_in_a_migration_goes_on_with_it(
+    postgres: PostgresServer,
+) -> None:
+    with postgres.new_database() as url:
+        connection = connect(url, lock_timeout_ms=1_000)
+        connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 20")
+        with _changing(connection):
+            time.sleep(0.2)
+            connection.exec_driver_sql("CREATE TABLE made (id int)")
+        assert connection.exec_driver_sql("SELECT to_regclass('made')").scalar() == "made"
         connection.close()
         connection.engine.dispose()

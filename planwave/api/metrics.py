@@ -169,7 +169,7 @@ class PrometheusObserver(Observer):
         notifications.set_function(lambda: self._backlog.notifications)
         self._open_requests = self._gauge(
             "requests_open",
-            "Requests that people have not answered: approval, plan-approval, budget, interrupted …",
+            "Requests that people have not answered: approval, plan-approval, plan-change, budget, interrupted …",
             "kind",
         )
         self._request_age = self._gauge(

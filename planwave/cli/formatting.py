@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from rich.cells import cell_len
 
-from planwave.events.request_text import end_of_timer, is_budget_request, is_timer, request_text
+from planwave.events.request_text import end_of_timer, is_about_running, is_timer, request_text
 from planwave.expressions.json_text import to_text
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ RUN_ASKER: Final = "the run"
 
 def asker_of(path: str | None, request: Any) -> str:
     """Return the source of a request: the path of its node, or the run or the plan."""
-    return path or (RUN_ASKER if is_budget_request(request) else PLAN_ASKER)
+    return path or (RUN_ASKER if is_about_running(request) else PLAN_ASKER)
 
 
 def awaited(request_id: Any, request: Any) -> str:

@@ -19,6 +19,7 @@ from rich.text import Text
 from planwave.cli.formatting import duration, json_object, json_text, one_line
 from planwave.cli.inputs import parse_json
 from planwave.cli.views.plan import forecast_lines
+from planwave.cli.views.revisions import proposal_lines
 from planwave.errors import InputError, InvalidAnswer, reason_of
 from planwave.events import OpenRequest
 from planwave.events.budget import amount_text
@@ -26,6 +27,7 @@ from planwave.events.request_text import (
     EDIT,
     RAISE,
     is_budget_request,
+    is_change_request,
     is_plan_approval,
     request_text,
 )
@@ -94,6 +96,8 @@ def _show_request(console: CommandConsole, request: OpenRequest, name: str) -> N
     if is_plan_approval(request.request):
         forecast = json_object(json_object(request.request).get("forecast"))
         console.texts(forecast_lines(console, forecast))
+    if is_change_request(request.request):
+        console.lines(list(proposal_lines(json_object(request.request))))
     value = json_object(request.request).get("value")
     if value not in (None, ""):
         console.line(Text("Value", style="dim"))

@@ -31,7 +31,7 @@ class OpenRequest:
     """A request that a node waits for, or the execution itself.
 
     Attributes:
-        path: The node; None for the approval of the plan, before any node starts.
+        path: The node; None where the execution itself asks.
         since: When the request was made, UTC.
         timeout_s: Seconds after ``since`` at which the node continues without an answer, or None.
     """

@@ -7,7 +7,7 @@ to the graph of ``execution.created``; see ``planwave.graph.editing.revision``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NotRequired
+from typing import Any, Final, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -57,6 +57,15 @@ class PlanRefusedData(TypedDict):
     change: int
     error: ErrorDocument
     diagnostics: NotRequired[list[dict[str, Any]]]
+
+
+_REVISION_FIELDS: Final = ("change", "base", "hash", "graph_change")
+
+
+def revision_of(request: Mapping[str, Any]) -> PlanRevisedData:
+    """Return what the event of a change says that a request is about; the driver adds the waves."""
+    fields = {name: request[name] for name in _REVISION_FIELDS}
+    return cast("PlanRevisedData", {**fields, "note": request["answer"], "floor": 1})
 
 
 _REQUESTED_BY: Final = {

@@ -57,9 +57,23 @@ RAISE: Final = "raise"
 STOP: Final = "stop"
 
 
+PLAN_CHANGE: Final = "plan-change"
+"""``kind`` of the request for approval of a change of the graph that is run, which the execution makes itself."""
+
+
+def is_change_request(request: Any) -> bool:
+    """Return whether a request is for the approval of a change of the graph that is run."""
+    return field_of(request, "kind") == PLAN_CHANGE
+
+
 def is_budget_request(request: Any) -> bool:
     """Return whether a request is for a higher budget."""
     return field_of(request, "kind") == BUDGET
+
+
+def is_about_running(request: Any) -> bool:
+    """Return whether an execution makes a request once it has started: about its budget, or a change."""
+    return is_budget_request(request) or is_change_request(request)
 
 
 def is_plan_approval(request: Any) -> bool:
@@ -70,6 +84,12 @@ def is_plan_approval(request: Any) -> bool:
 def is_approved(answer: Any) -> bool:
     """Return whether an answer approves a plan."""
     return field_of(answer, "decision") == APPROVE
+
+
+def rejection_text(answer: Any) -> str:
+    """Return why a change of a graph is not made that was not approved."""
+    note = field_of(answer, "note")
+    return f"the change was rejected: {note}" if note else "the change was rejected"
 
 
 def refusal_cause(answer: Any) -> str:

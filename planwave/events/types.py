@@ -190,7 +190,7 @@ class StartedData(TypedDict):
 class PausedData(TypedDict):
     """Why the execution is paused; see ``pause_kind`` for events without ``kind``.
 
-    ``request_id`` and ``request``: the execution itself asks, about its plan or its budget.
+    ``request_id`` and ``request``: the execution itself asks, about its plan, a change of it, or its budget.
     """
 
     reason: NotRequired[str]

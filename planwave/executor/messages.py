@@ -246,13 +246,32 @@ class ChangeWritten:
         number: Which of the requests it is for.
         revision: The change; None where ``error`` says why there is none.
         error: Why there is none.
+        request: What a person is asked first; None where the change is made at once.
         usage: What the calls of the model used, each as a ``usage`` event has it.
     """
 
     number: int
     revision: RevisePlan | None = None
     error: PlanwaveError | None = None
+    request: Json = None
     usage: Sequence[UsageData] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChange:
+    """Make or refuse a change of the graph, as a person has decided; an ``AnswerRequest`` with what that needs.
+
+    Attributes:
+        revision: The change; None where ``error`` says why it cannot be.
+        error: Why it cannot be.
+    """
+
+    request_id: str
+    answer: Json
+    reply: ReplyTo
+    answered_by: PrincipalDocument | None = None
+    revision: RevisePlan | None = None
+    error: PlanwaveError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +339,7 @@ class PlaceGranted:
     """The execution has the running place that it waited for."""
 
 
-Command = CancelNode | PauseExecution | ResumeExecution | AnswerRequest | RevisePlan
+Command = CancelNode | PauseExecution | ResumeExecution | AnswerRequest | AnswerChange | RevisePlan
 """Commands of callers who wait for the reply."""
 
 Message = (

@@ -28,12 +28,14 @@ class WrittenChange(NamedTuple):
         graph: The graph that it becomes, without errors; None where ``error`` says why there is none.
         data: What the event of the change says; the driver adds the waves.
         error: Why there is none.
+        request: What a person is asked first, a ``plan-change``; None where the change is made at once.
         usage: What the calls of the model used, each as a ``usage`` event has it.
     """
 
     graph: Graph | None = None
     data: PlanRevisedData | None = None
     error: PlanwaveError | None = None
+    request: Json = None
     usage: Sequence[UsageData] = ()
 
 

@@ -13,7 +13,7 @@ from planwave.graph.protocols import Suspension
 
 ANSWERED: Final = "answered"
 OWN_PATH: Final = ""
-"""The path of the requests for approval of the plan, and for a higher budget: no node makes them."""
+"""The path of the requests for approval of the plan or a change of it, and for a higher budget: no node makes them."""
 
 
 class PendingRequest(NamedTuple):
@@ -85,6 +85,10 @@ class PendingRequests:
             return False
         self._claimed.add(request_id)
         return True
+
+    def release(self, request_id: str) -> None:
+        """Let a request be claimed again, as its answer could not be taken."""
+        self._claimed.discard(request_id)
 
     def close(self, request_id: str, by: str = ANSWERED) -> PendingRequest | None:
         """Close a request and return it; None if it is not open. ``by`` names the reason."""

@@ -25,7 +25,13 @@ from planwave.errors import (
     NotFound,
     StoreError,
 )
-from planwave.events.request_text import EDIT, field_of, is_plan_approval, is_timer
+from planwave.events.request_text import (
+    EDIT,
+    field_of,
+    is_change_request,
+    is_plan_approval,
+    is_timer,
+)
 from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.plan import title_of_steps
 from planwave.graph.reading.documents import read_graph
@@ -287,8 +293,7 @@ class Links:
         self._require_in_time(link)
         title = _title_of(record, state)
         asker = title if request.path is None else asker_name(state, request.path)
-        steps = list(_step_names(state).values()) if is_plan_approval(request.request) else ()
-        return LinkedRequest(title, asker, request, deadline, steps)
+        return LinkedRequest(title, asker, request, deadline, _steps_of(state, request.request))
 
     async def answer(self, link: LinkRecord, request_id: str, answer: Json) -> None:
         """Answer the request of a link, once; the answer is durable when this returns, and the link has ended.
@@ -401,6 +406,20 @@ def _step_names(state: ExecutionState) -> dict[str, str]:
     """Return the name of each step of the plan, by its id."""
     documents: Sequence[Mapping[str, Any]] = (state.graph or {}).get("nodes", ())
     return {each["id"]: each.get("name") or each["id"] for each in documents}
+
+
+def _steps_of(state: ExecutionState, request: Json) -> Sequence[str]:
+    """Return the steps that a request is about: those of the plan to approve, or those that a change changes."""
+    if is_plan_approval(request):
+        return list(_step_names(state).values())
+    if not is_change_request(request):
+        return ()
+    names, steps = _step_names(state), list[str]()
+    for each in field_of(field_of(request, "difference"), "nodes"):
+        step: Mapping[str, Any] = each.get("after") or each.get("before") or {}
+        name, task = step.get("name") or names.get(each["id"], each["id"]), step.get("description")
+        steps.append(f"{each['change']}: {name}{f' - {task}' if task else ''}")
+    return steps
 
 
 def _shared_step(node: NodeState, name: str, *, is_given: bool) -> SharedStep:

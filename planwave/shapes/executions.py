@@ -147,11 +147,13 @@ class OpenRequestResponse(TypedDict):
 
     request_id: str
     path: str | None
-    """Of the node that asks; null where the execution asks, for approval of its plan or a higher budget."""
+    """Of the node that asks; null where the execution asks, for approval of its plan or of a change of it, or for a higher budget."""
     request: Any
     """The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval
     of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a
-    higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`."""
+    higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`, a change of
+    the graph that is run (`plan-change`) `{kind, prompt, actions, change, by, path, request, answer, base, hash,
+    graph_change, difference, additions}`."""
     since: str
     """When it was asked, UTC."""
     timeout_s: float | None

@@ -26,6 +26,7 @@ from planwave.events.request_text import (
     answer_text,
     end_of_timer,
     is_budget_request,
+    is_change_request,
     is_timer,
     request_text,
 )
@@ -97,6 +98,8 @@ def _paused(event: Event) -> str:
     data = event.data
     if is_budget_request(request := data.get("request")):
         return f"asks for a higher budget: {request_text(request)}"
+    if is_change_request(request):
+        return f"asks for an approval of a change of the plan: {request_text(request)}"
     if data.get("request_id") is not None:
         return "asks for an approval of the plan"
     if pause_kind(data) == WAITING:  # the line of the step says for what

@@ -18,6 +18,7 @@ from planwave.events.request_text import (
     end_of_timer,
     field_of,
     is_budget_request,
+    is_change_request,
     is_timer,
     request_text,
 )
@@ -210,6 +211,8 @@ class TextLog:
             if request_id is not None and is_budget_request(request):
                 self._budget_requests.add(request_id)
                 return f"Waiting for a higher budget - {request_text(request)}"
+            if is_change_request(request):
+                return f"Waiting for approval of a change of the plan - {request_text(request)}"
             if request_id is not None:
                 return _WAITS_FOR_APPROVAL
             is_waiting = pause_kind(event.data) == WAITING
@@ -219,7 +222,7 @@ class TextLog:
             return RECOVERED
         if request_id in self._budget_requests:
             return f"Budget - {_budget_answer(event.data)}"
-        if request_id is not None:
+        if "answer" in event.data:
             return f"Answered for the plan - {answer_text(event.data.get('answer'))}"
         if reason == "answered" and self._is_timed:
             return "Execution resumed: the wait is over"

@@ -331,7 +331,7 @@ def _answer(
             _decide_on_plan(run, event_data, answer)
         return
     run.effects.append(CancelTimer(RequestTimer(request_id)))
-    if run.pause_reason == WAITING and not run.is_out_of_time:
+    if run.pause_reason == WAITING and not run.waits_for_decision:
         record_resume(run, "answered")
     data: NodeAnsweredData = {"request_id": request_id, "answer": answer}
     if by != ANSWERED:

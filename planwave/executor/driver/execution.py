@@ -16,11 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final, Literal, assert_never
+from typing import Any, Final, Literal, assert_never, cast
 
 from planwave.errors import ErrorDocument, InputError, PlanwaveError, StoreError
-from planwave.events import Event
-from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
+from planwave.events import Event, fold
+from planwave.events.plan_changes import NO_GRAPH
+from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData, revision_of
+from planwave.events.request_text import is_approved
 from planwave.events.types import PAUSE_REASONS, REQUESTED
 from planwave.executor.driver.attempt_tasks import AttemptTasks
 from planwave.executor.driver.publisher import Publisher, Subscription
@@ -28,6 +30,7 @@ from planwave.executor.driver.run_state import Now, RunState
 from planwave.executor.driver.turn import Turn, commit, turn
 from planwave.executor.limits import most_text
 from planwave.executor.messages import (
+    AnswerChange,
     AnswerRequest,
     BytesStored,
     CancelExecution,
@@ -69,8 +72,10 @@ from planwave.executor.recovery.history import History
 from planwave.executor.reuse.reuse import Reuse
 from planwave.executor.state import DONE, Outputs
 from planwave.expressions.templates import TemplateEngine
+from planwave.graph.editing.revision import changed_graph
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Suspension, WrittenBy
+from planwave.graph.reading.documents import read_graph
 from planwave.principals import PrincipalDocument
 
 _log: Final = logging.getLogger(__name__)
@@ -407,7 +412,7 @@ class Execution:
         slots = self._run.slots
         if self._run.pause_reason is None or self._mailbox or slots.has_running:
             return False
-        if self._run.planning.open is not None:
+        if self._run.planning.open is not None and self._run.planning.request_id is None:
             return False
         if any(self._waits_for(request.suspension) for _, request in self._run.requests):
             return False
@@ -439,7 +444,7 @@ class Execution:
     async def _run_turn(self, messages: list[Message]) -> None:
         """Take messages: change the state, append the events, publish them, perform the effects."""
         self._has_settled = False
-        if any(isinstance(each, RevisePlan | ChangeWritten) for each in messages):
+        if any(map(self._changes_graph, messages)):
             messages = await self._with_stored(messages)
         outcome = turn(self._run, messages, self._now())
         if _turns_log.isEnabledFor(logging.DEBUG):
@@ -461,16 +466,52 @@ class Execution:
             stored = await self.publisher.stored()
         except StoreError as error:
             return [each for each in messages if not self._is_refused(each, error)]
-        return [_with_events(each, stored) for each in messages]
+        return [
+            self._decided(each, stored)
+            if isinstance(each, AnswerRequest) and self._changes_graph(each)
+            else _with_events(each, stored)
+            for each in messages
+        ]
+
+    def _changes_graph(self, message: Message) -> bool:
+        if isinstance(message, AnswerRequest):
+            return message.request_id == self._run.planning.request_id
+        return isinstance(message, RevisePlan | ChangeWritten)
+
+    def _decided(self, answer: AnswerRequest, stored: Sequence[Event]) -> AnswerChange:
+        """Return the answer to the request about a change, with the change that was recorded with the request."""
+        revision, error = None, None
+        try:
+            revision = self._recorded_change(answer, stored)
+        except PlanwaveError as refusal:  # such as of a node type that there is no longer
+            error = refusal
+        return AnswerChange(
+            answer.request_id, answer.answer, answer.reply, answer.answered_by, revision, error
+        )
+
+    def _recorded_change(self, answer: AnswerRequest, stored: Sequence[Event]) -> RevisePlan | None:
+        state = fold(stored)
+        asked = state.requests.get(answer.request_id)
+        if asked is None or not is_approved(answer.answer):
+            return None
+        data = revision_of(asked.request)
+        if answer.answered_by is not None:
+            data["revised_by"] = answer.answered_by
+        document = changed_graph(state.graph or NO_GRAPH, data["graph_change"])
+        graph, _ = read_graph(cast("Mapping[str, Any]", document))
+        return replace(self._change(graph, data), stored=stored)
 
     def _is_refused(self, message: Message, error: StoreError) -> bool:
         """Refuse a change of the graph by a caller; one that a model wrote needs an answer in a turn."""
         if isinstance(message, ChangeWritten) and message.revision is not None:
             raise error
-        if isinstance(message, RevisePlan) and message.reply is not None:
+        if isinstance(message, AnswerRequest) and self._changes_graph(message):
+            self._run.requests.release(message.request_id)
+        elif not isinstance(message, RevisePlan):
+            return False
+        if message.reply is not None:
             self._mailbox.resolve(message.reply, error)
-            return True
-        return False
+        return message.reply is not None
 
     async def _change_written(self, number: int, asked: PlanRequestedData) -> None:
         """Have a model write a change, and post what came of it."""
@@ -487,7 +528,9 @@ class Execution:
             _log.exception("execution %s: change %s cannot be written", self.execution_id, number)
             refusal = PlanwaveError(f"it cannot be written: {error}", code="change-failed")
             written = written._replace(error=refusal)
-        self._mailbox.post(ChangeWritten(number, change, written.error, written.usage))
+        self._mailbox.post(
+            ChangeWritten(number, change, written.error, written.request, written.usage)
+        )
 
     def _change(self, graph: Graph, data: PlanRevisedData) -> RevisePlan:
         program = Program(graph, self._run.root.program.catalogue)

@@ -2,7 +2,8 @@
 
 From ``plan.requested`` on nothing starts and the execution does not end; what runs goes on. A model writes the
 change meanwhile (``WriteChange``), and what has begun stays the same until its reply comes. The reply is made the
-graph that is run by ``revisions``, or refused: then the execution goes on, or ends, as it would have without it.
+graph that is run by ``revisions``, where need be once a person has approved it, or refused: then the execution goes on,
+or ends, as it would have without it.
 """
 
 from __future__ import annotations
@@ -64,10 +65,20 @@ def _hold(run: RunState, asked: PlanRequestedData) -> None:
 
 
 def restore(run: RunState, history: History) -> None:
-    """Take up the change that was being written when an earlier process ended."""
-    run.planning.count, run.planning.made = history.plan_requests, history.plan_changes
-    if history.plan_request is not None:
-        _hold(run, history.plan_request.data)
+    """Take up the change that was being written, or waited for a person, when an earlier process ended."""
+    planning = run.planning
+    planning.count, planning.made = history.plan_requests, history.plan_changes
+    if history.plan_request is None:
+        return
+    asked = history.plan_request.data
+    if planning.request_id is None:
+        _hold(run, asked)
+        return
+    planning.open, planning.requested_at = asked, run.seq
+    planning.later = [
+        {"change": asked["change"], "by": "failure", "path": each} for each in history.failed_since
+    ]
+    run.slots.close(_HOLD)
 
 
 def refuse(run: RunState, error: PlanwaveError) -> None:
@@ -85,7 +96,7 @@ def refuse(run: RunState, error: PlanwaveError) -> None:
 def close(run: RunState) -> None:
     """Let nodes start again; request the next change, for what has failed meanwhile."""
     planning = run.planning
-    planning.open = None
+    planning.open = planning.request_id = None
     run.slots.reopen(_HOLD)
     later, planning.later = planning.later, []
     asked = next((each for each in later if each.get("path") in run.root.failures), None)
@@ -99,4 +110,4 @@ def close(run: RunState) -> None:
 def abandon(run: RunState, graph_run: GraphRun) -> None:
     """Drop the change that was requested, as the execution ends."""
     if graph_run is run.root:
-        run.planning.open = None
+        run.planning.open = run.planning.request_id = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planwave.events import Event
-from planwave.events.request_text import is_budget_request
+from planwave.events.request_text import is_about_running
 from planwave.events.unreadable import guard_stored
 from planwave.executor.driver import plan_requests
 from planwave.executor.driver.attempts import delay_retry, reenter_interrupted
@@ -24,11 +24,13 @@ def resume_execution(run: RunState, history: History) -> None:
     A nested run resumes once its node opens it again. Where the plan is not approved yet, there is
     only the request for that.
     """
-    if (pause := history.own_request) is not None:
-        request = pause.data.get("request")
-        run.requests.add(pause.data.get("request_id", ""), own_request(request, pause.at))
-        if not is_budget_request(request):
-            return
+    asked = {
+        request_id: each.data.get("request") for request_id, each in history.own_requests.items()
+    }
+    for request_id, request in asked.items():
+        run.requests.add(request_id, own_request(request, history.own_requests[request_id].at))
+    if not all(map(is_about_running, asked.values())):
+        return
     plan_requests.restore(run, history)
     resume_graph(run, run.root, history.take_own_events())
     with guard_stored(run.execution_id):

@@ -13,16 +13,29 @@ from typing import cast
 from planwave.errors import Conflict, GraphInvalid, InvalidTransition, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.plan_payloads import PlanRevisedData
-from planwave.events.request_text import is_budget_request
-from planwave.events.types import PLAN_REVISED, USAGE, WAVE_COMPLETED
+from planwave.events.request_text import is_about_running, is_approved, rejection_text
+from planwave.events.types import (
+    PLAN_REVISED,
+    REQUESTED,
+    USAGE,
+    WAITING,
+    WAVE_COMPLETED,
+    PausedData,
+    ResumedData,
+)
 from planwave.executor.driver import plan_requests
-from planwave.executor.driver.commands import replied, require_not_ending
+from planwave.executor.driver.commands import (
+    record_pause,
+    record_resume,
+    replied,
+    require_not_ending,
+)
 from planwave.executor.driver.endings import emit_not_run, release_idle, shape_of
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import ChangeWritten, RevisePlan
+from planwave.executor.messages import AnswerChange, ChangeWritten, RevisePlan
 from planwave.executor.recovery.history import History
 from planwave.executor.recovery.replay import replay
-from planwave.executor.requests import OWN_PATH, PendingRequests
+from planwave.executor.requests import ANSWERED, OWN_PATH, PendingRequests, own_request
 from planwave.executor.scheduling.types import Cause, Decisions, NodeStatus, NotRun
 from planwave.executor.state import DONE, GraphRun
 from planwave.graph.editing.revision import FROZEN_NODE, revision_findings
@@ -35,11 +48,14 @@ _NO_CAUSE = Cause(None, "")
 def revise(run: RunState, command: RevisePlan) -> None:
     """Change the graph that is run, as a person wants it; see ``_revise``.
 
+    The request for approval of another change is closed then: that was written for the graph before.
+
     Raises:
         Conflict: ``change-requested``: a change is being written already.
     """
     require_not_ending(run)
-    if run.planning.open is not None:
+    request_id = run.planning.request_id
+    if run.planning.open is not None and request_id is None:
         raise Conflict(
             "a change of the plan is being written",
             code="change-requested",
@@ -47,25 +63,81 @@ def revise(run: RunState, command: RevisePlan) -> None:
         )
     _require_approved(run)
     _revise(run, command)
+    if request_id is not None:
+        run.requests.close(request_id, "cancelled")
+        _end_question(run, "the plan was changed otherwise", {"request_id": request_id})
+        plan_requests.close(run)
 
 
 def change_written(run: RunState, message: ChangeWritten) -> None:
-    """Make the change that a model wrote, if the graph can become that; else refuse it."""
+    """Make the change that a model wrote, if the graph can become that, or ask a person first; else refuse it."""
     if run.planning.open is None or message.number != run.planning.count:
         return
     for each in message.usage:
         run.emit(USAGE, each, None, message.number)
+    _make_or_refuse(run, message.revision, message.error, message.request)
+
+
+def _make_or_refuse(
+    run: RunState, revision: RevisePlan | None, error: PlanwaveError | None, request: Json = None
+) -> None:
+    """Make a change that was requested, or ask a person first; refuse one that cannot be."""
     try:
         require_not_ending(run)
-        if message.revision is not None:
-            _revise(run, message.revision)
-    except PlanwaveError as error:
+        if revision is not None and request is not None:
+            _require_possible(run, revision, fold([*revision.stored, *run.events]))
+            _ask(run, request)
+            return
+        if revision is not None:
+            _revise(run, revision)
+    except PlanwaveError as refusal:
+        error = refusal
+    if error is not None:
         plan_requests.refuse(run, error)
     else:
-        if message.error is not None:
-            plan_requests.refuse(run, message.error)
-        else:
-            plan_requests.close(run)
+        plan_requests.close(run)
+
+
+# -- changes that a person decides about -----------------------------------------------------------
+
+
+def _ask(run: RunState, request: Json) -> None:
+    """Pause with the request for approval of a change; what runs goes on, and nothing starts before the answer."""
+    request_id = run.planning.request_id = f"r{run.seq + 1}"
+    run.requests.add(request_id, own_request(request, run.now.at))
+    asked: PausedData = {"request_id": request_id, "request": request}
+    record_pause(run, run.pause_reason or WAITING, request=asked)
+
+
+@replied
+def answer_change(run: RunState, command: AnswerChange) -> None:
+    """Make the change that a person has approved, in one batch with the answer; else refuse it.
+
+    Raises:
+        Conflict, Gone: ``request-answered``, ``request-closed``: something else came first.
+    """
+    require_not_ending(run)
+    if run.requests.close(command.request_id) is None:
+        raise run.requests.refusal_error(command.request_id)
+    data: ResumedData = {"request_id": command.request_id, "answer": command.answer}
+    if command.answered_by is not None:
+        data["answered_by"] = command.answered_by
+    _end_question(run, ANSWERED, data)
+    if is_approved(command.answer):
+        _make_or_refuse(run, command.revision, command.error)
+    else:
+        plan_requests.refuse(run, Conflict(rejection_text(command.answer), code="change-rejected"))
+
+
+def _end_question(run: RunState, reason: str, data: ResumedData) -> None:
+    """Go on from the request for approval of a change; a person's pause holds."""
+    was_paused = run.pause_reason == REQUESTED
+    record_resume(run, reason, data)
+    if was_paused:
+        record_pause(run, REQUESTED)
+
+
+# -- the change itself -----------------------------------------------------------------------------
 
 
 def _revise(run: RunState, command: RevisePlan) -> None:
@@ -116,15 +188,13 @@ def plan_changed() -> Conflict:
 
 
 def _require_approved(run: RunState) -> None:
-    request_id = run.requests.id_at(OWN_PATH)
-    if request_id is None:
-        return
-    if not is_budget_request(run.requests.by_id[request_id].suspension.request):
-        raise Conflict(
-            "a person has to decide about the plan first",
-            code="approval-open",
-            hint=f"answer request {request_id}, with a changed plan if need be",
-        )
+    for request_id, each in run.requests:
+        if each.path == OWN_PATH and not is_about_running(each.suspension.request):
+            raise Conflict(
+                "a person has to decide about the plan first",
+                code="approval-open",
+                hint=f"answer request {request_id}, with a changed plan if need be",
+            )
 
 
 def _require_possible(run: RunState, command: RevisePlan, state: ExecutionState) -> frozenset[str]:

@@ -160,16 +160,18 @@ class Planning:
     Attributes:
         count: How many were requested so far.
         made: How many changes its graph had, those by people too.
-        open: The one that is being written; None without one.
+        open: The one that is being written, or waits for a person; None without one.
+        request_id: The request to a person about it, once it is written; None without one.
         requested_at: The number of the event with which it was requested.
         later: What failed since its writing has begun.
     """
 
-    __slots__ = ("count", "later", "made", "open", "requested_at")
+    __slots__ = ("count", "later", "made", "open", "request_id", "requested_at")
 
-    def __init__(self) -> None:
+    def __init__(self, history: History | None) -> None:
         self.count = self.made = self.requested_at = 0
         self.open: PlanRequestedData | None = None
+        self.request_id = None if history is None else history.change_request_id
         self.later: list[PlanRequestedData] = []
 
 
@@ -275,7 +277,7 @@ class RunState:
         self.paused_s = self.extended_s = self.began_s = 0.0
         limits = options.budget_limits
         self.budget = RunBudget(limits) if limits else None
-        self.planning = Planning()
+        self.planning = Planning(history)
         if history is not None and self.budget is not None:
             self.budget.restore(history.spending, history.own_events)
         if history is not None and self.limits is not None:
@@ -307,6 +309,11 @@ class RunState:
     def is_out_of_time(self) -> bool:
         """Whether the time in its budget is used up, so that nothing starts."""
         return self.budget is not None and self.budget.is_out_of_time
+
+    @property
+    def waits_for_decision(self) -> bool:
+        """Whether nothing starts before a person raises the budget, or decides about a change of the graph."""
+        return self.is_out_of_time or self.planning.request_id is not None
 
     @property
     def active_s(self) -> float:

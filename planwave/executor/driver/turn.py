@@ -32,6 +32,7 @@ from planwave.executor.driver.endings import begin_graph, decide, shape_of
 from planwave.executor.driver.resume import resume_execution
 from planwave.executor.driver.run_state import Now, RunState
 from planwave.executor.messages import (
+    AnswerChange,
     AnswerRequest,
     AttemptFailed,
     AttemptSucceeded,
@@ -122,12 +123,12 @@ def _conclude(run: RunState) -> None:
     """Emit the end of the execution, or a change between paused and running, if due."""
     if run.pending_outcome is not None:
         _end(run, run.pending_outcome)
-    elif run.planning.open is not None:
+    elif run.planning.open is not None and run.planning.request_id is None:
         pass  # a model writes a change: nobody else is waited for
     elif run.requests or run.pause_reason is not None or reservations.must_ask(run):
-        is_idle = run.slots.is_idle or run.is_out_of_time
+        is_idle = run.slots.is_idle or run.waits_for_decision
         if run.pause_reason is None and is_idle:
-            if reservations.must_ask(run):
+            if reservations.must_ask(run) and run.planning.request_id is None:
                 reservations.ask(run)
             else:
                 commands.record_pause(run, WAITING)
@@ -226,6 +227,7 @@ FUNCTIONS: Final[Mapping[type[Message], Callable[..., None]]] = {
     PauseExecution: commands.pause,
     ResumeExecution: commands.resume,
     AnswerRequest: commands.answer,
+    AnswerChange: revisions.answer_change,
     RevisePlan: revisions.revise,
     ChangeWritten: revisions.change_written,
     PlaceGranted: parking.place_granted,

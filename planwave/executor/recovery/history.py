@@ -15,6 +15,7 @@ from planwave.errors import InvalidTransition
 from planwave.events import Event
 from planwave.events.budget import Spending
 from planwave.events.paths import nested_prefix, parent_path, path_prefix
+from planwave.events.request_text import is_change_request
 from planwave.events.types import (
     WAITING,
     ExecutionPaused,
@@ -228,10 +229,11 @@ class History:
         last_seq: Number of the last event.
         is_started: ``execution.started`` is stored.
         pause_reason: How the execution is paused, None where it is not.
-        own_request: The event with the open request of the execution itself: for approval of its plan,
-            while no node has started, or for a higher budget.
+        own_requests: The events with the open requests of the execution itself, by id: for approval of its plan,
+            while no node has started, for a higher budget, or for approval of a change of its graph.
         own_events: The pauses, their ends and the warnings of the execution, in order.
-        plan_request: The event with the change that was being written; None without one.
+        plan_request: The event with the change that was being written, or waits for a person; None without one.
+        failed_since: The paths of what failed after it.
         plan_requests: How many changes were requested.
         plan_changes: How many were made, by people too.
         spending: The usage that was paid.
@@ -248,11 +250,12 @@ class History:
         "_since",
         "active_s",
         "budget_waits",
+        "failed_since",
         "is_started",
         "last_seq",
         "nested_runs",
         "own_events",
-        "own_request",
+        "own_requests",
         "pause_reason",
         "plan_changes",
         "plan_request",
@@ -267,9 +270,10 @@ class History:
         self.last_seq = 0
         self.is_started = False
         self.pause_reason: PauseKind | None = None
-        self.own_request: ExecutionPaused | None = None
+        self.own_requests: dict[str, ExecutionPaused] = {}
         self.own_events: list[TypedEvent] = []
         self.plan_request: PlanRequested | None = None
+        self.failed_since: list[str] = []
         self.plan_requests = self.plan_changes = 0
         self.spending = Spending()
         self.budget_waits: dict[str, None] = {}
@@ -302,6 +306,12 @@ class History:
             self.last_seq = last.seq
             self._stop_clock(last)
 
+    @property
+    def change_request_id(self) -> str | None:
+        """The id of the open request for approval of a change of the graph; None without one."""
+        asked = self.own_requests.items()
+        return next((i for i, each in asked if is_change_request(each.data.get("request"))), None)
+
     def take_own_events(self) -> list[TypedEvent]:
         """Return the events of the execution's own graph, and drop them."""
         root = self.nested_runs.root
@@ -319,11 +329,12 @@ class History:
             self._since = event_time(event.at)
         elif event.type == "execution.paused":
             self.pause_reason = pause_kind(event.data)
-            self.own_request = event if "request_id" in event.data else self.own_request
+            if (request_id := event.data.get("request_id")) is not None:
+                self.own_requests[request_id] = event
             self._stop_clock(event)
         elif event.type == "execution.resumed":
             self.pause_reason = None
-            self.own_request = None if "request_id" in event.data else self.own_request
+            self.own_requests.pop(event.data.get("request_id", ""), None)
             if last is not None:
                 self._stop_clock(last)
             self._since = event_time(event.at)
@@ -331,6 +342,7 @@ class History:
     def _add_plan_event(self, event: PlanRequested | PlanRevised | PlanRefused) -> None:
         self.nested_runs.add(event)
         self.plan_request = event if event.type == "plan.requested" else None
+        self.failed_since.clear()
         self.plan_requests += event.type == "plan.requested"
         self.plan_changes += event.type == "plan.revised"
 
@@ -342,6 +354,10 @@ class History:
 
     def _add_node_event(self, event: TypedEvent) -> None:
         self.nested_runs.add(event)
+        if event.type == "node.failed" and self.plan_request is not None:
+            is_later = event.at > self.plan_request.at  # else it is part of what was written
+            if is_later and not event.data.get("handled") and "[" not in (event.path or ""):
+                self.failed_since.append(event.path or "")
         if event.type == "node.parked" and event.data.get("budget"):
             self.budget_waits[event.path or ""] = None
         elif event.type in ("node.unparked", "node.cancelled"):

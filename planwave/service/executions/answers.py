@@ -18,7 +18,10 @@ from planwave.graph.suggestions import closest_match
 MAX_NOTE_CHARS: Final = 10_000
 _FIELDS: Final = ("decision", "note", "value", "form")
 _INVALID: Final = InvalidAnswer.code
-_CLOSED: Final = {"timeout": "its time was over", "cancelled": "its node was cancelled"}
+_CLOSED: Final = {
+    "timeout": "its time was over",
+    "cancelled": "its node was cancelled, or nothing needs an answer any more",
+}
 _END: Final = {
     "cancelled": "its execution was cancelled",
     "failed": "its execution failed",

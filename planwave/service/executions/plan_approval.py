@@ -1,4 +1,4 @@
-"""The approval of a plan: whether an execution needs one, and its request.
+"""The approval of a plan, and of a change of it: whether an execution needs one, and its request.
 
 An approval holds for one hash, that of the graph that runs. A retry or fork of an approved execution
 needs no other one as long as its graph has that hash. An execution that is started as a flow, in a revision
@@ -7,16 +7,19 @@ that the operator approved, needs none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from planwave.events.request_text import APPROVE, EDIT, PLAN_APPROVAL
+from planwave.events.request_text import APPROVE, EDIT, PLAN_APPROVAL, PLAN_CHANGE
 from planwave.events.types import ApprovalDocument
+from planwave.graph.editing.difference import graph_difference
 from planwave.graph.plan import graph_hash
 
 if TYPE_CHECKING:
     from planwave.events import ExecutionState
+    from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
     from planwave.graph.model import Graph, Json
+    from planwave.planner.plan_access import Access
 
 REJECT: Final = "reject"
 
@@ -54,6 +57,40 @@ def hash_to_approve(
         return graph_hash(graph) if required else None
     is_approved = "approved_in" in approval or "approved_revision" in approval
     return None if is_approved else cast("str", approval["plan_hash"])
+
+
+def change_request(
+    asked: PlanRequestedData,
+    data: PlanRevisedData,
+    graphs: tuple[Graph, Graph],
+    additions: Sequence[Access],
+) -> dict[str, Json]:
+    """Return the request for approval of a change of the graph that is run: all that it does and reaches.
+
+    Args:
+        asked: What asked for the change.
+        data: The change, which is made as it stands here: nothing is written again.
+        graphs: The graph that is run, and the one that it becomes.
+        additions: What it reaches that the graph that is run does not.
+    """
+    listed = ", ".join(f"{each.kind} {each.name}" for each in additions)
+    reached = f" It would reach what the plan does not: {listed}." if listed else ""
+    before, after = (each.to_document() for each in graphs)
+    return cast(
+        "dict[str, Json]",
+        {
+            **asked,
+            "kind": PLAN_CHANGE,
+            "prompt": f"Change the plan of this run?{reached}",
+            "actions": [APPROVE, REJECT],
+            "answer": data.get("note", ""),
+            "base": data["base"],
+            "hash": data["hash"],
+            "graph_change": data["graph_change"],
+            "difference": {"title": None, **graph_difference(before, after)},
+            "additions": [each._asdict() for each in additions],
+        },
+    )
 
 
 def approval_request(

@@ -1,7 +1,7 @@
 """The changes of its own graph that a running execution asks for, as a model writes them.
 
-The model reads what steps gave, and why they failed, which may come from anywhere. So a change that reaches
-something new is not made: that is for a person to decide.
+The model reads what steps gave, and why they failed, which may come from anywhere. So a person decides about a
+change that reaches something new before anything of it starts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from planwave.errors import Conflict, InputError, LimitExceeded, PlanInvalid, ProviderError
+from planwave.errors import InputError, LimitExceeded, PlanInvalid, ProviderError
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
@@ -24,6 +24,7 @@ from planwave.planner.revised_plan import RevisedPlan, Revision
 from planwave.principals import current_principal
 from planwave.providers.protocols import CallScope
 from planwave.service.executions.command_rules import NOTE_CHARS, Revise
+from planwave.service.executions.plan_approval import change_request
 from planwave.service.plans.proposals import plan_of_run
 from planwave.settings import Limits
 
@@ -81,7 +82,7 @@ async def write_change(
     usage = _usage(revision.attempts, revision)
     try:
         graph = _accepted(dependencies, state, plan, revision)
-    except (Conflict, InputError, LimitExceeded) as error:
+    except (InputError, LimitExceeded) as error:
         return WrittenChange(error=error, usage=usage)
     data: PlanRevisedData = {
         "change": len(state.changes) + 1,
@@ -91,7 +92,9 @@ async def write_change(
         "floor": 1,
         "note": revision.reading.answer[:NOTE_CHARS],
     }
-    return WrittenChange(graph, data, usage=usage)
+    new = new_access(plan.graph, graph, dependencies.catalogue)
+    request = change_request(asked, data, (plan.graph, graph), new) if new else None
+    return WrittenChange(graph, data, request=request, usage=usage)
 
 
 def words_of(asked: PlanRequestedData, state: ExecutionState) -> str:
@@ -125,7 +128,6 @@ def _accepted(
     Raises:
         InputError: ``nothing-changed``: it would be the same, or one that was run before.
         LimitExceeded: ``plan_nodes``, with the nodes that were dropped.
-        Conflict: ``reaches-new``: only a person may make the change.
     """
     reading = revision.reading
     said = reading.answer or "the model wrote no change"
@@ -139,13 +141,6 @@ def _accepted(
     if limits is not None and count > limits.plan_nodes:
         what = "the steps of all changes together"
         raise LimitExceeded("plan_nodes", limits.plan_nodes, count, what=what)
-    if new := new_access(plan.graph, graph, dependencies.catalogue):
-        listed = ", ".join(f"{each.kind} {each.name}" for each in new)
-        raise Conflict(
-            f"the change would reach what the plan does not: {listed}",
-            code="reaches-new",
-            hint="make the change yourself, once you have looked at it",
-        )
     return graph
 
 

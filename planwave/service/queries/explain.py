@@ -16,6 +16,7 @@ from planwave.events.request_text import (
     TIMEOUT,
     answer_text,
     end_of_timer,
+    is_change_request,
     is_decision,
     is_plan_approval,
     is_timer,
@@ -258,12 +259,12 @@ def _pending(picture: DependencyView, node: NodeState) -> Reason:
         return Reason("execution-ended", f"The execution {ended} before this node started{why}.")
     if state.started_at is None:
         return Reason("not-started", "The execution has not started yet.")
-    request = next(
-        (each for each in state.requests.values() if is_plan_approval(each.request)), None
-    )
-    if request is not None:
-        reason = "Its plan waits for approval: no node starts before request "
-        return Reason("waits-for-approval", f"{reason}{request.request_id} is answered.")
+    for request in state.requests.values():
+        is_change = is_change_request(request.request)
+        if is_change or is_plan_approval(request.request):
+            what = "A change of its plan" if is_change else "Its plan"
+            reason = f"{what} waits for approval: no node starts before request {request.request_id} is answered."
+            return Reason("waits-for-approval", reason)
     if node.path not in picture.own_nodes:
         return _nested(picture, node, "has not started it yet.")
     opened = [need for need in picture.dependencies(node.path) if need.settled == "open"]

@@ -10,6 +10,7 @@ from typing import Any
 from planwave.errors import Conflict, GraphInvalid, NodeError
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
+from planwave.events.request_text import is_change_request
 from planwave.events.types import UsageData
 from planwave.executor.driver.execution import Execution
 from planwave.executor.options import OnFailure, RunOptions
@@ -109,6 +110,7 @@ class RevisedRun:
         self.refusals: list[str] = []
         self.made = 0
         self.written: dict[int, WrittenChange] = {}
+        self.decisions: dict[str, bool] = {}
         self._listener: Callable[[list[Event]], None] = lambda _: None
         self.options = RunOptions(
             scheduling=("eager", "waves")[choices.below(2)],
@@ -222,13 +224,19 @@ class RevisedRun:
         if number not in self.written:
             state = fold(events)
             refusal = Conflict("not today", code="refused") if self.choices.one_in(4) else None
-            change = None if refusal else self._likely_change(state)
             usage: UsageData = {"input_tokens": number}
-            self.written[number] = (
-                WrittenChange(error=refusal, usage=[usage])
-                if change is None
-                else WrittenChange(*change, usage=[usage])
-            )
+            if refusal is not None:
+                self.written[number] = WrittenChange(error=refusal, usage=[usage])
+                return self.written[number]
+            graph, data = self._likely_change(state)
+            request = {
+                **data,
+                "kind": "plan-change",
+                "answer": "",
+                "actions": ["approve", "reject"],
+            }
+            asked_first = request if self.choices.one_in(2) else None
+            self.written[number] = WrittenChange(graph, data, request=asked_first, usage=[usage])
         return self.written[number]
 
     def _likely_change(self, state: ExecutionState) -> tuple[Graph, PlanRevisedData]:
@@ -302,14 +310,26 @@ class RevisedRun:
 
         def listen(events: list[Event]) -> None:
             for event in events:
-                if event.type == "node.waiting":
-                    loop.call_later(2, self._answer, execution, event.data["request_id"])
+                if (request_id := event.data.get("request_id")) is not None:
+                    loop.call_later(2, self._answer, execution, request_id)
 
         self._listener = listen
 
     def _answer(self, execution: Execution, request_id: str) -> None:
         if not execution.has_ended and request_id in execution.open_requests:
-            execution.answer(request_id, "yes")
+            execution.answer(request_id, self._answer_to(request_id))
+
+    def _answer_to(self, request_id: str) -> Any:
+        """Return an answer; the same where a process that follows is asked again."""
+        requests = (
+            event.data.get("request")
+            for event in self.journal.appended
+            if event.data.get("request_id") == request_id and "request" in event.data
+        )
+        if not is_change_request(next(requests, None)):
+            return "yes"
+        decision = self.decisions.setdefault(request_id, self.choices.one_in(3))
+        return {"decision": "reject" if decision else "approve", "note": ""}
 
     def _on_events(self, events: list[Event]) -> None:
         self._listener(events)

@@ -265,7 +265,7 @@ export type ExecutionFailedEvent = {
   data: FailedData;
 };
 
-/** Why the execution is paused; see `pause_kind` for events without `kind`. `request_id` and `request`: the execution itself asks, about its plan or its budget. */
+/** Why the execution is paused; see `pause_kind` for events without `kind`. `request_id` and `request`: the execution itself asks, about its plan, a change of it, or its budget. */
 export type PausedData = {
   reason?: string;
   kind?: string;
@@ -636,9 +636,9 @@ export type NodeWaitingEvent = {
 /** A question that a node waits on, or the whole execution. */
 export type OpenRequestResponse = {
   request_id: string;
-  /** Of the node that asks; null where the execution asks, for approval of its plan or a higher budget. */
+  /** Of the node that asks; null where the execution asks, for approval of its plan or of a change of it, or for a higher budget. */
   path: string | null;
-  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`. */
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`, a change of the graph that is run (`plan-change`) `{kind, prompt, actions, change, by, path, request, answer, base, hash, graph_change, difference, additions}`. */
   request: unknown;
   /** When it was asked, UTC. */
   since: string;
@@ -2147,9 +2147,9 @@ export type OpenRequestsResponse = {
 /** A question to a person, and the execution that waits for its answer. */
 export type PendingRequest = {
   request_id: string;
-  /** Of the node that asks; null where the execution asks, for approval of its plan or a higher budget. */
+  /** Of the node that asks; null where the execution asks, for approval of its plan or of a change of it, or for a higher budget. */
   path: string | null;
-  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`. */
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`, a change of the graph that is run (`plan-change`) `{kind, prompt, actions, change, by, path, request, answer, base, hash, graph_change, difference, additions}`. */
   request: unknown;
   /** When it was asked, UTC. */
   since: string;

@@ -601,3 +601,31 @@ async def changes_after_failures(stage: Stage) -> None:
     async with stage.service() as service:
         own = await stage.begin(service, graph, options=options)
         await ended(service, own)
+
+
+@scenario
+async def changes_that_a_person_decides(stage: Stage) -> None:
+    """A model adds an effect: nothing starts before a person has decided, over a restart too; nothing is written twice."""
+    graph = graph_document(
+        act("a"), act("f", fails=9, retryable=False), act("g"), act("s", seconds=5), act("z"),
+        edges=[("a", "f"), ("f", "g"), ("s", "z")],
+    )  # fmt: skip
+    other = graph_document(
+        act("a"), act("h", "act_once"), act("g"), act("s", seconds=5), act("z"),
+        edges=[("a", "h"), ("h", "g"), ("s", "z")],
+    )  # fmt: skip
+    stage.planner = Rewrites(other)
+    options = RunOptions(replan={"on_failure": True, "max": 1})
+    async with stage.service() as service:
+        approved = await stage.begin(service, graph, options=options)
+        rejected = await stage.begin(service, graph, options=options)
+        for each in (approved, rejected):
+            await seen(service, each, "execution.paused")
+            await seen(service, each, "node.completed", "s")
+    stage.planner = None
+    async with stage.service() as service:
+        await service.recover()
+        await answer(service, approved, None, {"decision": "approve"})
+        await answer(service, rejected, None, {"decision": "reject", "note": "not twice"})
+        for each in (approved, rejected):
+            await ended(service, each)

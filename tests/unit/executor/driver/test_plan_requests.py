@@ -10,7 +10,7 @@ import pytest
 
 from planwave.errors import Conflict, NodeError
 from planwave.events import Event, fold
-from planwave.events.plan_payloads import PlanRequestedData
+from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.executor.options import RunOptions
 from planwave.executor.ports import WrittenChange
 from planwave.graph.editing.revision import graph_change
@@ -42,11 +42,22 @@ def raise_error() -> None:
     raise NodeError("no such page", code="gone")
 
 
+def request_about(data: PlanRevisedData) -> dict[str, Any]:
+    """What a person is asked about a change, as far as the driver reads it."""
+    return {
+        **data,
+        "kind": "plan-change",
+        "answer": data.get("note"),
+        "actions": ["approve", "reject"],
+    }
+
+
 class Writer:
     """Writes the changes that it is given, one a request, each after a second; else it refuses."""
 
-    def __init__(self, *graphs: Graph) -> None:
+    def __init__(self, *graphs: Graph, asks: bool = False) -> None:
         self.graphs, self.asked = list(graphs), list[Mapping[str, Any]]()
+        self.asks = asks
 
     async def __call__(
         self, asked: PlanRequestedData, number: int, events: Sequence[Event]
@@ -59,14 +70,16 @@ class Writer:
         graph = self.graphs[number - 1]
         change = graph_change(before, graph.document)
         made = 1 + len(fold(events).changes)
+        data: PlanRevisedData = {
+            "change": made, "base": "", "hash": graph_hash(graph), "graph_change": change,
+            "floor": 1, "note": f"change {made}",
+        }  # fmt: skip
         return WrittenChange(
             graph,
-            {
-                "change": made, "base": "", "hash": graph_hash(graph), "graph_change": change,
-                "floor": 1, "note": f"change {made}",
-            },
+            data,
+            request=request_about(data) if self.asks else None,
             usage=[{"input_tokens": 7}],
-        )  # fmt: skip
+        )
 
 
 def scene(
@@ -258,3 +271,162 @@ async def test_a_failure_that_a_policy_handles_asks_for_nothing() -> None:
     run = scene(Writer(AFTER), {"b": fails}, Graph(tuple(nodes), graph.edges))
     await run.run()
     assert run.event_names(*PLANS) == []
+
+
+# -- changes that a person decides about -----------------------------------------------------------
+
+OWN = ("execution.paused", "execution.resumed")
+APPROVE = {"decision": "approve", "note": ""}
+REJECT = {"decision": "reject", "note": "not there"}
+
+
+def own_request_of(run: ExecutionHarness) -> str:
+    (asked,) = (each for each in run.data_of("execution.paused") if "request_id" in each)
+    return str(asked["request_id"])
+
+
+def answer_at(run: ExecutionHarness, seconds: float, answer: Any) -> None:
+    def give() -> None:
+        run.execution.answer(own_request_of(run), answer)
+
+    asyncio.get_running_loop().call_later(seconds, give)
+
+
+@virtual_time
+async def test_nothing_starts_before_a_person_approves_and_what_runs_goes_on() -> None:
+    run = scene(Writer(AFTER, asks=True), {"b": fails, "slow": after(3)})
+    answer_at(run, 9, APPROVE)
+    assert await run.run() == "completed"
+    assert run.event_names(*KINDS, *PLANS, *OWN, *ENDS)[4:] == [
+        "node.failed b",
+        "plan.requested",
+        "execution.paused",
+        "node.completed slow",
+        "execution.resumed",
+        "plan.revised",
+        "node.started other",
+        "node.completed other",
+        "node.started c",
+        "node.completed c",
+        "execution.completed",
+    ]
+    (batch,) = (each for each in run.batches if "plan.revised" in {event.type for event in each})
+    assert [each.type for each in batch[:2]] == ["execution.resumed", "plan.revised"]
+
+
+@virtual_time
+@pytest.mark.parametrize("on_failure", ["continue", "stop"])
+async def test_a_rejected_change_leaves_the_end_as_it_would_have_been(on_failure: str) -> None:
+    graph = parse_graph("a b c slow late", "a>b", "b>c", "slow>late")
+    run = scene(
+        Writer(parse_graph("a other c slow late", "a>other", "other>c", "slow>late"), asks=True),
+        {"b": fails, "slow": after(0.5)},
+        graph,
+        on_failure=on_failure,
+    )
+    answer_at(run, 9, REJECT)
+    assert await run.run() == "failed"
+    (refused,) = run.data_of("plan.refused")
+    message = "the change was rejected: not there"
+    assert refused == {"change": 1, "error": {"code": "change-rejected", "message": message}}
+    late = ["node.started late", "node.completed late"]
+    stopped = ["node.cancelled late"]
+    told = run.event_names("node.started", "node.completed", "node.cancelled")
+    assert told[-len(late) :] == late if on_failure == "continue" else told[-1:] == stopped
+
+
+@virtual_time
+async def test_a_pause_by_a_person_holds_over_the_request_and_its_answer() -> None:
+    run = scene(Writer(AFTER, asks=True), {"b": fails})
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.5, run.execution.pause)
+    answer_at(run, 3, APPROVE)
+    loop.call_later(5, run.execution.resume)
+    assert await run.run() == "completed"
+    assert [each["kind"] for each in run.data_of("execution.paused")] == ["requested"] * 3
+    assert run.event_names(*OWN, *PLANS, "node.started")[3:] == [
+        "plan.requested",
+        "execution.paused",
+        "execution.paused",
+        "execution.resumed",
+        "execution.paused",
+        "plan.revised",
+        "execution.resumed",
+        "node.started other",
+        "node.started c",
+    ]
+
+
+@virtual_time
+async def test_a_resume_does_not_stand_for_the_answer() -> None:
+    run = scene(Writer(AFTER, asks=True), {"b": fails})
+    loop = asyncio.get_running_loop()
+    loop.call_later(2, run.execution.pause)
+    loop.call_later(3, run.execution.resume)
+    answer_at(run, 9, APPROVE)
+    assert await run.run() == "completed"
+    assert [each["kind"] for each in run.data_of("execution.paused")] == [
+        "waiting", "requested", "waiting",
+    ]  # fmt: skip
+    assert "plan.revised" in run.event_names("node.started", *PLANS)[4]
+
+
+@virtual_time
+async def test_a_cancel_closes_the_request_about_a_change() -> None:
+    run = scene(Writer(AFTER, asks=True), {"b": fails, "slow": after(99)})
+    asyncio.get_running_loop().call_later(5, run.execution.cancel, "enough")
+    assert await run.run() == "cancelled"
+    assert run.event_names(*PLANS, *OWN) == ["plan.requested", "execution.paused"]
+
+
+@virtual_time
+async def test_a_change_by_hand_takes_the_place_of_the_one_that_waits_for_a_person() -> None:
+    run = scene(Writer(AFTER, asks=True), {"b": fails})
+    mine = parse_graph("a mine c slow", "a>mine", "mine>c")
+    refusals: list[Any] = []
+
+    def revise() -> None:
+        change = graph_change(BEFORE.document, mine.document)
+        run.execution.revise(
+            mine, {"change": 1, "base": "", "hash": "h", "graph_change": change, "floor": 1}
+        )
+        late = run.execution.answer(own_request_of(run), APPROVE)
+        late.add_done_callback(lambda it: refusals.append(it.exception()))
+
+    asyncio.get_running_loop().call_later(5, revise)
+    assert await run.run() == "completed"
+    assert [each.code for each in refusals] == ["request-closed"]
+    assert run.event_names(*PLANS, *OWN, "node.started")[3:] == [
+        "plan.requested",
+        "execution.paused",
+        "plan.revised",
+        "execution.resumed",
+        "node.started mine",
+        "node.started c",
+    ]
+
+
+@virtual_time
+async def test_what_fails_while_a_person_is_asked_asks_for_the_next_change() -> None:
+    both = parse_graph("a other c slow", "a>other", "other>c")
+    neither = parse_graph("a other c fast", "a>other", "other>c")
+    writer = Writer(both, neither, asks=True)
+    run = scene(writer, {"b": fails, "slow": after(3, raise_error)}, replan={**REPLAN, "max": 2})
+    answers = iter((APPROVE, APPROVE))
+
+    def answer_all() -> None:
+        for request_id in run.execution.open_requests:
+            run.execution.answer(request_id, next(answers))
+
+    for at in (6, 12):
+        asyncio.get_running_loop().call_later(at, answer_all)
+    assert await run.run() == "completed"
+    assert [each.get("path") for each in writer.asked] == ["b", "slow"]
+
+
+@virtual_time
+async def test_a_change_that_cannot_be_made_asks_nobody() -> None:
+    run = scene(Writer(parse_graph("a b c slow", "b>a", "b>c"), asks=True), {"b": fails})
+    assert await run.run() == "failed"
+    assert run.event_names(*OWN) == []
+    assert run.data_of("plan.refused")[0]["error"]["code"] == "graph-invalid"

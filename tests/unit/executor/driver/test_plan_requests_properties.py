@@ -31,7 +31,7 @@ def check_holds(events: Sequence[Event], most: int) -> None:
             is_open = False
         elif event.type == "plan.revised":
             is_open = False
-        elif is_open:
+        elif is_open:  # also while a person is asked, and where a person pauses or resumes it
             assert event.type != "node.started", event
             assert event.type not in TERMINAL
     assert not is_open

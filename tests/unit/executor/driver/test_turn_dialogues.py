@@ -17,6 +17,7 @@ from planwave.events import Event
 from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.executor.driver.turn import FUNCTIONS
 from planwave.executor.messages import (
+    AnswerChange,
     AnswerRequest,
     AttemptFailed,
     AttemptSucceeded,
@@ -268,6 +269,47 @@ def test_a_failure_that_has_a_change_written_keeps_the_end_back_until_it_is_refu
         << emitted("wave.completed", wave=1)
         << emitted("execution.failed", error=failure, failures=["a"])
     )
+
+
+def test_a_change_that_a_person_rejects_pauses_and_is_refused() -> None:
+    run = new_run(TWO, RunOptions(replan={"on_failure": True}))
+    run.seq = 1
+    created = Event("x1", 1, AT, "execution.created", None, None, {"graph": TWO.document})
+    stored = [created, *played(run, StartExecution()).events]
+    failure = AttemptFailed(attempt_at(run, "a"), PermanentError("boom"))
+    stored += played(run, failure).events
+    other = parse_graph("c b", "c>b")
+    data: PlanRevisedData = {
+        "change": 1, "base": "h1", "hash": "h2", "floor": 1,
+        "graph_change": graph_change(TWO.document, other.document),
+    }  # fmt: skip
+    request = {"kind": "plan-change", "actions": ["approve", "reject"]}
+    request_id = f"r{run.seq + 1}"
+    answer = {"decision": "reject", "note": "no"}
+    rejected = {"code": "change-rejected", "message": "the change was rejected: no"}
+    error = {"code": "node-failed", "message": "boom"}
+    ended = {**error, "message": "node 'a' failed: boom", "node": "a"}
+    assert (
+        play(run)
+        >> ChangeWritten(1, RevisePlan(other, data, _no_run, None, stored), request=request)
+        << emitted(
+            "execution.paused", reason="waiting for an answer", kind="waiting",
+            request_id=request_id, request=request,
+        )
+        >> AnswerChange(request_id, answer, R1)
+        << emitted(
+            "execution.resumed", reason="answered", epoch=1, request_id=request_id, answer=answer
+        )
+        << emitted("plan.refused", change=1, error=rejected)
+        << emitted("node.blocked", "b", cause={"node": "a", "error": error})
+        << emitted("wave.completed", wave=1)
+        << emitted("execution.failed", error=ended, failures=["a"])
+        << Reply(R1)
+    )  # fmt: skip
+
+
+def _no_run(**_: object) -> GraphRun:
+    raise AssertionError("nothing is made of it")
 
 
 def test_the_time_limit_of_an_execution_does_not_count_a_pause() -> None:

@@ -28,6 +28,18 @@ ENDLESS_ANIMATIONS = """
     .map((animation) => animation.effect.getComputedTiming())
     .filter(({ iterations, duration }) => iterations === Infinity && duration > 0).length
 """
+MOVED = """
+() => document.getAnimations()
+    .filter(({ effect }) => effect.getComputedTiming().iterations === Infinity)
+    .flatMap(({ effect }) => effect.getKeyframes().flatMap((keyframe) => Object.keys(keyframe)
+        .filter((key) => !["offset", "computedOffset", "easing", "composite"].includes(key))
+        .map((key) => effect.target.ownerSVGElement ? `${key} of a part of a picture` : key)))
+"""
+"""The properties that change as long as a step runs."""
+CHEAP = {"transform", "opacity"}
+"""Those that the browser changes without laying out or painting anything in each frame."""
+ON_AN_EDGE = {f"{key} of a part of a picture" for key in ("offsetDistance", "opacity")}
+"""Those of the value on its way; a canvas of many steps shows none."""
 LOST = "net::ERR_|WebSocket connection"
 """Errors on the console of a page that loses its service."""
 
@@ -114,6 +126,7 @@ async def test_run_is_followed_over_a_reload_to_its_result(
     assert await page.evaluate(ENDLESS_ANIMATIONS) == 0, "this page prefers reduced motion"
     await page.emulate_media(reduced_motion="no-preference")
     assert await page.evaluate(ENDLESS_ANIMATIONS) > 0
+    assert set(await page.evaluate(MOVED)) - ON_AN_EDGE == CHEAP
     await page.emulate_media(reduced_motion="reduce")
     await assert_screen_is_usable(page, "run-live", width)
     await page.reload()

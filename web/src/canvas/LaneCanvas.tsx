@@ -42,7 +42,7 @@ import {
   linkPath,
   type Point,
 } from "./layout";
-import { MOST_STEPS_WHOLE, useCanvasView } from "./useCanvasView";
+import { useCanvasView } from "./useCanvasView";
 import { type EdgeStatus, WaveEdge } from "./WaveEdge";
 import { ZoomTools } from "./ZoomTools";
 
@@ -89,6 +89,8 @@ type CanvasParts = Pick<LaneCanvasProps, "renderStep" | "useEdgeStatus"> & {
 };
 
 export const LANE_SIZES: LayoutSizes = { laneWidth: 344, cardWidth: 256, gap: 12 };
+/** Motion on the cards and edges of more steps takes half of the frames; words and colours say the same. */
+const MOST_STEPS_MOVING = 40;
 /** Below this zoom a card is a box. */
 const FAR = 0.4;
 /** Below this zoom a button of a card, of 32 px, is smaller than 24 px (WCAG 2.5.8). */
@@ -155,11 +157,12 @@ function Canvas(props: LaneCanvasProps & { sizes: LayoutSizes }) {
     onConnect: (connection: Connection) => editing?.onConnect(connection),
     onConnectEnd: (...given: Parameters<OnConnectEnd>) => editing?.onConnectEnd(...given),
   });
+  const viewing = useSteady({ onPaneClick: () => onSelect([]), onMove: view.onMove });
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset would be announced as a form
     <div
       className={styles.canvas}
-      data-large={steps.length > MOST_STEPS_WHOLE}
+      data-still={steps.length > MOST_STEPS_MOVING}
       data-edited={editing !== undefined}
       style={{ "--lane-header-top": `${toolsHeight}px` } as CSSProperties}
       role="group"
@@ -172,6 +175,7 @@ function Canvas(props: LaneCanvasProps & { sizes: LayoutSizes }) {
         edges={lines}
         nodeTypes={NODE_TYPES}
         edgeTypes={EDGE_TYPES}
+        {...viewing}
         {...(editing && handlers)}
         nodesDraggable={editing !== undefined}
         nodesConnectable={editing !== undefined}
@@ -187,8 +191,6 @@ function Canvas(props: LaneCanvasProps & { sizes: LayoutSizes }) {
         panOnScroll
         minZoom={0.1}
         maxZoom={1.5}
-        onPaneClick={() => onSelect([])}
-        onMove={view.onMove}
         attributionPosition={editing ? "top-right" : "bottom-left"}
       >
         <LaneOverlay

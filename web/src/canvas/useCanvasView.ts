@@ -5,7 +5,7 @@ import { CARD_HEIGHT, type Layout, type LayoutSizes, type Point } from "./layout
 import { viewWith } from "./viewport";
 
 /** Graphs with more steps open at zoom 1 on the wave at work instead of whole. */
-export const MOST_STEPS_WHOLE = 300;
+const MOST_STEPS_WHOLE = 300;
 /** And so do graphs that would be smaller than this, where words are hard to read. */
 const SMALLEST = 0.75;
 /** What the headers of the lanes take of the view, in px. */

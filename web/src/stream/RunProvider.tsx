@@ -35,6 +35,11 @@ export function useRun<Selected>(select: (run: RunState) => Selected): Selected 
   return useRunStore((state) => select(state.run));
 }
 
+/** The whole run, some times a second: for what is computed from all of its steps. */
+export function useRunOverview(): RunState {
+  return useRunStore((state) => state.overview);
+}
+
 /** How the page is connected, and a function that connects it again at once. */
 export function useRunConnection(): { connection: ConnectionState; retry: () => void } {
   const { retry } = useFollowed();

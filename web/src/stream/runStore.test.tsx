@@ -50,6 +50,37 @@ it("updates in a hidden tab too, where no frame is drawn", () => {
   vi.useRealTimers();
 });
 
+it("follows with the overview some times a second, and at once where the run turns", () => {
+  vi.useFakeTimers();
+  let draw = () => {};
+  vi.stubGlobal("requestAnimationFrame", (next: () => void) => {
+    draw = next;
+    return 1;
+  });
+  const feed = new RunFeed("x");
+  const seen: [at: number, event: string][] = [];
+  feed.store.subscribe(({ overview }, before) => {
+    const last = CHAIN.events.findLast(({ seq }) => seq === overview.lastSeq);
+    if (overview !== before.overview) seen.push([performance.now(), last?.type ?? ""]);
+  });
+  const start = performance.now();
+  const frames = CHAIN.events.map((event) => {
+    feed.addEvents([event]);
+    draw();
+    vi.advanceTimersByTime(16);
+    return feed.store.getState().run.lastSeq;
+  });
+  expect(frames).toEqual(CHAIN.events.map(({ seq }) => seq));
+  const quiet = seen.filter(([, type]) => !type.startsWith("execution."));
+  expect(quiet.length).toBeLessThanOrEqual((performance.now() - start) / 200);
+  expect(seen.map(([, type]) => type)).toEqual(
+    expect.arrayContaining(["execution.created", "execution.started", "execution.completed"]),
+  );
+  expect(feed.store.getState().overview).toBe(feed.store.getState().run);
+  feed.close();
+  vi.useRealTimers();
+});
+
 it("connects again at once when the browser is online again", async () => {
   const served = { events: CHAIN.events, snapshot: CHAIN.state, batch: 1, cuts: [3] };
   const server = new RunServer(served);

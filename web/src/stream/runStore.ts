@@ -8,6 +8,8 @@ import { stateOfSnapshot } from "@/stream/snapshot";
 /** What a page shows of a run. */
 export type RunStoreState = {
   readonly run: RunState;
+  /** `run`, or what it was a moment ago: for what is computed from all of its steps. */
+  readonly overview: RunState;
   /** Whether `run` has every event up to its `lastSeq`; a snapshot has neither log nor past. */
   readonly isWhole: boolean;
   readonly connection: ConnectionState;
@@ -17,6 +19,9 @@ export type RunStore = StoreApi<RunStoreState>;
 
 /** Frames are not drawn in hidden tabs; there the state is updated this often. */
 const HIDDEN_FLUSH_MS = 500;
+
+/** An overview of 500 steps takes as long to draw as a frame or two: it follows the run this often. */
+const OVERVIEW_MS = 200;
 
 /**
  * The state of one run, fed with events and with snapshots. Events are kept and applied together,
@@ -28,11 +33,13 @@ export class RunFeed {
   private shown: RunState | null = null;
   private pending: ExecutionEvent[] = [];
   private cancelFlush: (() => void) | null = null;
+  private overviewTimer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(executionId: string) {
     this.folded = newRunState(executionId);
     this.store = createStore<RunStoreState>(() => ({
       run: this.folded,
+      overview: this.folded,
       isWhole: false,
       connection: { kind: "connecting" },
     }));
@@ -65,17 +72,41 @@ export class RunFeed {
     const run = this.shown ?? this.folded;
     const isWhole = this.shown === null && run.lastSeq > 0;
     const known = this.store.getState();
-    if (run !== known.run || isWhole !== known.isWhole) this.store.setState({ run, isWhole });
+    if (run === known.run && isWhole === known.isWhole) return;
+    const isDue = this.overviewTimer === null || isTurn(known.overview, run);
+    this.store.setState({ run, isWhole, overview: isDue ? run : known.overview });
+    if (isDue) this.updateOverviewLater();
   }
 
   close(): void {
     this.cancelFlush?.();
     this.cancelFlush = null;
+    clearTimeout(this.overviewTimer ?? undefined);
+  }
+
+  private updateOverviewLater(): void {
+    clearTimeout(this.overviewTimer ?? undefined);
+    this.overviewTimer = setTimeout(() => {
+      this.overviewTimer = null;
+      const { run, overview } = this.store.getState();
+      if (run === overview) return;
+      this.store.setState({ overview: run });
+      this.updateOverviewLater();
+    }, OVERVIEW_MS);
   }
 
   private flushSoon(): void {
     this.cancelFlush ??= onNextFrame(() => this.flush());
   }
+}
+
+/** Whether people see at once that a run goes another way, or asks them something. */
+function isTurn(before: RunState, after: RunState): boolean {
+  return (
+    before.status !== after.status ||
+    before.graph !== after.graph ||
+    before.requests !== after.requests
+  );
 }
 
 /** A run that the page follows. */

@@ -29,7 +29,7 @@ const PENDING = <circle cx="8" cy="8" r="5.7" strokeDasharray="2.4 2.08" />;
 const RUNNING = (
   <>
     <circle cx="8" cy="8" r="5.7" opacity=".28" />
-    <path className={styles.spin} d="M8 2.300A5.700 5.700 0 0113.700 8" />
+    <path d="M8 2.300A5.700 5.700 0 0113.700 8" />
   </>
 );
 

@@ -1,4 +1,4 @@
-import { fireEvent, render, screen } from "@testing-library/react";
+import { act, fireEvent, render, screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { useVirtualRows } from "@/ui/useVirtualRows";
 
@@ -84,4 +84,36 @@ test("rows whose heights differ by a pixel do not make the range waver", () => {
   });
   for (let y = 0; y < 40_000; y += 397) scrollTo(y);
   expect(drawn().height).toBe(2_000 * ROW_HEIGHT);
+});
+
+test("to be drawn again has nothing measured: the browser would lay out the page once more", () => {
+  const { rerender } = render(<List count={2_000} />);
+  const measure = vi.spyOn(Element.prototype, "getBoundingClientRect");
+  for (let more = 0; more < 10; more += 1) rerender(<List count={2_000 + more} />);
+  expect(measure).not.toHaveBeenCalled();
+});
+
+test("a list that is moved by what stands around it draws what is in the window then", () => {
+  const laidOut = new Set<() => void>();
+  vi.stubGlobal(
+    "ResizeObserver",
+    class {
+      private readonly tell: () => void;
+      constructor(tell: () => void) {
+        this.tell = tell;
+      }
+      observe() {
+        laidOut.add(this.tell);
+      }
+      disconnect() {}
+    },
+  );
+  const { rerender } = render(<List count={2_000} />);
+  screen.getByRole("list").getBoundingClientRect = () => new DOMRect(0, -20_000, 300, 0);
+  rerender(<List count={2_000} />);
+  act(() => {
+    for (const tell of laidOut) tell();
+  });
+  expect(drawn().indices).toContain(1_000);
+  vi.unstubAllGlobals();
 });

@@ -37,8 +37,14 @@ export function useVirtualRows<List extends HTMLElement>(count: number, usualHei
     const isSame = first === range.first && last === range.last && rowHeight === range.rowHeight;
     if (!isSame) setRange({ first, last, rowHeight });
   };
-  // Also where the list has been moved by what stands around it.
-  useLayoutEffect(() => look.current());
+  const [observer] = useState(() => new ResizeObserver(() => look.current()));
+  // Also where the list has been moved by what stands around it: told after the browser's own layout, as
+  // to measure here would have it lay out the page twice.
+  useLayoutEffect(() => {
+    if (isWhole || !list.current) return;
+    observer.observe(list.current);
+    return () => observer.disconnect();
+  });
   useEffect(() => {
     const scrolled = () => look.current();
     document.addEventListener("scroll", scrolled, { capture: true, passive: true });

@@ -5,7 +5,7 @@ import { TypeIcon } from "@/canvas/TypeIcon";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
 import { statusesByWave } from "@/screens/run/runSummary";
 import { countBranches } from "@/stream/chat/tree";
-import { RunProvider, useRun } from "@/stream/RunProvider";
+import { RunProvider, useRunOverview } from "@/stream/RunProvider";
 import { formatAmount, formatCount, formatUsd } from "@/ui/format";
 import { Skeleton } from "@/ui/Skeleton";
 import { Status } from "@/ui/Status";
@@ -74,7 +74,7 @@ function ModelName({ chat: { config } }: { chat: ChatResponse }) {
 
 /** The graph of an answer, wave by wave, as it runs. */
 function AnswerRun({ executionId }: { executionId: string }) {
-  const run = useRun((state) => state);
+  const run = useRunOverview();
   const steps = run.waves.flatMap(({ nodes }) => nodes.flatMap((id) => run.nodes.get(id) ?? []));
   return (
     <section>

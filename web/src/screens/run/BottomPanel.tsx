@@ -1,4 +1,4 @@
-import { type ReactNode, useMemo, useState } from "react";
+import { memo, type ReactNode, useMemo, useState } from "react";
 import { FindStep } from "@/canvas/FindStep";
 import type { RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
@@ -33,7 +33,7 @@ type BottomPanelProps = Folding & {
 };
 
 /** The run as timeline, log or table; on a phone as its steps too. */
-export function BottomPanel(props: BottomPanelProps) {
+export const BottomPanel = memo(function BottomPanel(props: BottomPanelProps) {
   const { run, steps, result } = props;
   const [wide, setWide] = useStoredState<RunView>("run.view", "timeline");
   const [narrow, setNarrow] = useStoredState<RunView>("run.phone", "steps");
@@ -76,7 +76,7 @@ export function BottomPanel(props: BottomPanelProps) {
       </div>
     </section>
   );
-}
+});
 
 function RunLog({ run, words, selectedPath, onSelect }: BottomPanelProps & { words: string }) {
   const entries = useMemo(() => logLines(run), [run]);

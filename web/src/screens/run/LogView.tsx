@@ -1,4 +1,4 @@
-import { useRef, useState } from "react";
+import { memo, useRef, useState } from "react";
 import type { LogEntry } from "@/stream/runState";
 import { formatTime } from "@/ui/format";
 import { Segmented } from "@/ui/Segmented";
@@ -69,7 +69,7 @@ export function LogView({ entries, nameOf, words, selectedPath, onSelect }: LogV
 
 type LineProps = { entry: LogEntry; name: string; onSelect: (path: string) => void };
 
-function Line({ entry, name, onSelect }: LineProps) {
+const Line = memo(function Line({ entry, name, onSelect }: LineProps) {
   return (
     <li className={styles.line} data-type={entry.type}>
       <time dateTime={entry.at}>{formatTime(new Date(entry.at), true)}</time>
@@ -84,7 +84,7 @@ function Line({ entry, name, onSelect }: LineProps) {
       <span className={styles.text}>{shorten(entry.text)}</span>
     </li>
   );
-}
+});
 
 const WORDS: Partial<Record<LogEntry["type"], string>> = {
   step_start: "started",

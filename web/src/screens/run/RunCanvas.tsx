@@ -1,4 +1,5 @@
 import { memo, useCallback, useMemo } from "react";
+import { useShallow } from "zustand/react/shallow";
 import { useNodeTypes } from "@/api/queries";
 import type { GraphDocument, NodeTypesResponse } from "@/api/types";
 import { EdgeLegend, RUN_LINES } from "@/canvas/EdgeLegend";
@@ -30,7 +31,7 @@ const FRAME_HEIGHT = 11;
 /** The steps of a run as waves; each card and edge follows its own part of the run's state. */
 export const RunCanvas = memo(function RunCanvas(props: RunCanvasProps) {
   const { graph, selectedPath, onSelect, folds, onFold, ...following } = props;
-  const waves = useRun((run) => run.waves);
+  const waves = useRun(useShallow(nodesByWave));
   const activeWave = useRun(waveAtWork);
   const heights = useRun((run) => heightsOf(graph, run, folds));
   const steps = useMemo(() => toSteps(graph, waves, heights), [graph, waves, heights]);
@@ -67,6 +68,10 @@ export const RunCanvas = memo(function RunCanvas(props: RunCanvasProps) {
   );
 });
 
+function nodesByWave({ waves }: RunState): (readonly string[])[] {
+  return waves.map(({ nodes }) => nodes);
+}
+
 /** Returns the wave that runs or, in a paused run, the first one in which a step asks something. */
 function waveAtWork(run: RunState): number | undefined {
   if (run.status === "executing") return run.wave.current;
@@ -83,9 +88,13 @@ function heightsOf(graph: GraphDocument, run: RunState, folds: Folds): string {
   return writeJson(Object.fromEntries(heights));
 }
 
-function toSteps(graph: GraphDocument, waves: RunState["waves"], heights: string): CanvasStep[] {
+function toSteps(
+  graph: GraphDocument,
+  waves: readonly (readonly string[])[],
+  heights: string,
+): CanvasStep[] {
   const unfolded: Record<string, number> = readJson(heights);
-  const waveOf = new Map(waves.flatMap((wave) => wave.nodes.map((id) => [id, wave.number])));
+  const waveOf = new Map(waves.flatMap((ids, index) => ids.map((id) => [id, index + 1])));
   return graph.nodes.map(({ id }) => ({
     id,
     wave: waveOf.get(id) ?? null,

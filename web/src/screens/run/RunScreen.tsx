@@ -16,7 +16,7 @@ import { RunInspector, type RunTab } from "@/inspector/RunInspector";
 import { openQuestions, requestsAt } from "@/inspector/requestFields";
 import { StepInspector, type StepTab } from "@/inspector/StepInspector";
 import { MakeInputButton } from "@/screens/flows/MakeInput";
-import { RunProvider, useRun, useRunConnection } from "@/stream/RunProvider";
+import { RunProvider, useRun, useRunConnection, useRunOverview } from "@/stream/RunProvider";
 import type { NodeState, RunState } from "@/stream/runState";
 import { announce } from "@/ui/announcer";
 import { Button } from "@/ui/Button";
@@ -61,7 +61,7 @@ export function RunScreen() {
 
 function FollowedRun() {
   const { connection, retry } = useRunConnection();
-  const isLoaded = useRun((run) => run.graph !== null);
+  const isLoaded = useRunOverview().graph !== null;
   if (isLoaded) return <LoadedRun />;
   if (connection.kind !== "refused" && connection.kind !== "lost") return <Loading />;
   return (
@@ -89,7 +89,7 @@ function Loading() {
 }
 
 function LoadedRun() {
-  const run = useRun((state) => state);
+  const run = useRunOverview();
   const now = useNow(run.endedAt === null);
   const isInterrupted = useInterrupted(run.status === "executing" ? run.executionId : null);
   const [selected, select] = useSelectedStep(run);
@@ -299,7 +299,8 @@ type SelectedStepProps = {
 const STEP_TABS: readonly StepTab[] = ["input", "prompt", "output", "timing", "json"];
 
 function SelectedStep(props: SelectedStepProps) {
-  const { run, node, now, onSelect, onAnswered, onFork } = props;
+  const { run, now, onSelect, onAnswered, onFork } = props;
+  const node = useRun(({ nodes }) => nodes.get(props.node.path)) ?? props.node;
   const [tab, setTab] = useStoredState<StepTab>("run.tab", "output");
   const fork = useFork(run.executionId);
   const navigate = useNavigate();

@@ -18,7 +18,7 @@ import type { Folding } from "./folding";
 import { InnerSteps } from "./InnerSteps";
 import { amountInside, isUnfolded } from "./innerSteps";
 import { RequestActions } from "./RequestActions";
-import { isWorking, reasonOf, summariseStep } from "./stepSummary";
+import { durationOf, isWorking, reasonOf, summariseStep } from "./stepSummary";
 
 type RunStepProps = Folding & {
   path: string;
@@ -31,6 +31,29 @@ type RunStepProps = Folding & {
 
 /** The card of a step of the run that is shown. */
 export function RunStep(props: RunStepProps) {
+  return props.detail === "box" ? <RunBox {...props} /> : <RunCard {...props} />;
+}
+
+/** Of hundreds in a view from far away: each looks only for what a box shows. */
+function RunBox({ path, selectedPath, folds, isTabStop, onSelect }: RunStepProps) {
+  const node = useRun((run) => run.nodes.get(path));
+  const isOpen = useRun((run) => isUnfolded(run, path, folds));
+  if (!node) return null;
+  return (
+    <StepCard
+      id={path}
+      name={node.name}
+      type=""
+      status={node.status}
+      duration={node.endedAt === null ? "" : durationOf(node, 0)}
+      isSelected={selectedPath !== null && isInside(selectedPath, path, isOpen)}
+      isBox
+      {...{ isTabStop, onSelect }}
+    />
+  );
+}
+
+function RunCard(props: RunStepProps) {
   const { path, selectedPath, folds, onFold, detail = "full", ...choice } = props;
   const node = useRun((run) => run.nodes.get(path));
   const now = useNow(node !== undefined && (isWorking(node) || node.status === "waiting"));
@@ -51,7 +74,6 @@ export function RunStep(props: RunStepProps) {
       type={node.type ?? ""}
       status={node.status}
       isSelected={selectedPath !== null && isInside(selectedPath, path, isOpen)}
-      isBox={detail === "box"}
       amountInside={amount}
       onFold={detail === "full" ? onFold : undefined}
       {...summariseStep(node, because, now)}

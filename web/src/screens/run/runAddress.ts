@@ -15,7 +15,7 @@ export function useSelectedStep(
 export function usePlanMoment(run: RunState): [PlanMoment, (moment: PlanMoment) => void] {
   const [named, name] = useParameter("change");
   const moment = named === null ? Number.NaN : Number(named);
-  const show = (next: PlanMoment) => name(next === null ? null : String(next));
+  const show = useCallback((next: PlanMoment) => name(next === null ? null : String(next)), [name]);
   return [graphsAt(run, moment) === null ? null : moment, show];
 }
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, Literal, assert_never, cast
+from typing import Final, Literal, assert_never, cast
 
 from planwave.errors import ErrorDocument, InputError, PlanwaveError, StoreError
 from planwave.events import Event, fold
@@ -498,7 +498,7 @@ class Execution:
         if answer.answered_by is not None:
             data["revised_by"] = answer.answered_by
         document = changed_graph(state.graph or NO_GRAPH, data["graph_change"])
-        graph, _ = read_graph(cast("Mapping[str, Any]", document))
+        graph, _ = read_graph(cast("Mapping[str, Json]", document))
         return replace(self._change(graph, data), stored=stored)
 
     def _is_refused(self, message: Message, error: StoreError) -> bool:

@@ -7,6 +7,7 @@ import { formatDuration, formatInstant } from "@/ui/format";
 import { Markdown } from "@/ui/Markdown";
 import { Status } from "@/ui/Status";
 import { schemaFields } from "@/ui/schema";
+import { ChangeRequest } from "./ChangeRequest";
 import { PlanRequest } from "./PlanRequest";
 import styles from "./RequestDetail.module.css";
 import { RequestHeader } from "./RequestHeader";
@@ -46,6 +47,7 @@ export function AnsweredDetail(props: AnsweredDetailProps) {
           ) : (
             fields.prompt && <Markdown text={fields.prompt} />
           )}
+          <ChangeRequest request={request} graph={graph} />
           {given !== undefined && given !== null && (
             <section className={styles.given} aria-label={givenTitle}>
               <h3>{givenTitle}</h3>

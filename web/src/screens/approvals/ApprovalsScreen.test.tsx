@@ -283,3 +283,54 @@ test("with nothing answered, the tab says so", async () => {
   show("/approvals?tab=answered");
   await screen.findByRole("heading", { name: "Nothing was answered yet." });
 });
+
+test("a change of the plan of a run shows all that it does and reaches before it is approved", async () => {
+  const asked = {
+    ...request("e1", ""),
+    path: null,
+    request: {
+      kind: "plan-change",
+      prompt: "Change the plan of this run?",
+      actions: ["approve", "reject"],
+      change: 1,
+      by: "failure",
+      answer: "Asks another source.",
+      hash: "new",
+      difference: {
+        title: null,
+        nodes: [
+          {
+            id: "post",
+            change: "added",
+            after: {
+              id: "post",
+              name: "Post it",
+              type: "fetch",
+              data: { url: "https://a.example/" },
+            },
+          },
+        ],
+        edges: [],
+        reordered: [],
+      },
+      additions: [
+        { kind: "host", name: "a.example", node: "post" },
+        { kind: "safeguard", name: "the approval 'ask'", node: "ask" },
+      ],
+    },
+  };
+  api.routes["GET /api/requests"] = listOf(asked);
+  api.routes["GET /api/executions/e1"] = { ...EXECUTION, plan_id: null };
+  show();
+  const shown = within(await detail());
+  expect(shown.getByRole("heading", { name: "Change the plan" })).toBeTruthy();
+  expect(shown.getByText("Asks another source.")).toBeTruthy();
+  expect(shown.getByText("Post it")).toBeTruthy();
+  expect(shown.getByText("https://a.example/")).toBeTruthy();
+  expect(shown.getByText("a.example").parentElement?.textContent).toBe("host a.example in post");
+  expect(shown.getByText(/It would lose what guards the plan/)).toBeTruthy();
+  expect(shown.getByText("The run goes on with the changed plan.")).toBeTruthy();
+  expect(shown.queryByRole("link", { name: "Edit" })).toBeNull();
+  fireEvent.click(shown.getByRole("button", { name: /Reject/ }));
+  await waitFor(() => expect(answers()).toHaveLength(1));
+});

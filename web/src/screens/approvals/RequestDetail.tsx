@@ -13,6 +13,7 @@ import { Note } from "@/ui/Note";
 import { Status } from "@/ui/Status";
 import { useShortcuts } from "@/ui/shortcuts";
 import { showToast } from "@/ui/toasts";
+import { ChangeRequest } from "./ChangeRequest";
 import { DecisionBar } from "./DecisionBar";
 import { GivenAnswer } from "./GivenAnswer";
 import { PlanRequest } from "./PlanRequest";
@@ -74,6 +75,7 @@ export function RequestDetail(props: RequestDetailProps) {
           ) : (
             fields.actions.length > 0 && fields.prompt && <Markdown text={fields.prompt} />
           )}
+          <ChangeRequest request={request} graph={run.graph} />
           {!isDone && fields.actions.length > 0 && (
             <AnswerFields request={fields} draft={draft} errors={formErrors(answer.error)} />
           )}

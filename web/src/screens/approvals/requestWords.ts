@@ -7,6 +7,9 @@ import { formatAmount, formatInstant, formatLeft } from "@/ui/format";
 /** The kind of the request of a run that asks before its first step. */
 export const PLAN_APPROVAL = "plan-approval";
 
+/** The kind of the request of a run about a change of its plan. */
+export const PLAN_CHANGE = "plan-change";
+
 /** The kind of the request about what a crash has interrupted. */
 const INTERRUPTED = "interrupted";
 
@@ -21,6 +24,7 @@ export function keyOf({ execution_id, request_id }: PendingRequest): string {
 /** The name of what asks. */
 export function titleOf(request: PendingRequest, { kind, tool }: RequestFields): string {
   if (kind === BUDGET) return "Raise the budget";
+  if (kind === PLAN_CHANGE) return "Change the plan";
   if (tool) return kind === INTERRUPTED ? `${tool.name} was cut off` : `Call ${tool.name}`;
   return kind === PLAN_APPROVAL ? "Approve the plan" : request.node_name || request.path || "Step";
 }
@@ -67,6 +71,12 @@ const PLAN_DECISIONS: Record<string, string> = {
   approve: "The first steps start.",
   reject: "The run is cancelled. No step has run.",
   edit: "You change the plan; the changed plan asks again before it runs.",
+};
+
+/** What each decision about a change of the plan of a run does. */
+const CHANGE_DECISIONS: Record<string, string> = {
+  approve: "The run goes on with the changed plan.",
+  reject: "The plan stays as it is. The run goes on, or ends, without the change.",
 };
 
 /** What each decision about a budget does. */
@@ -123,6 +133,7 @@ export function nextSteps(
 
 const DECISIONS: Record<string, Record<string, string>> = {
   [PLAN_APPROVAL]: PLAN_DECISIONS,
+  [PLAN_CHANGE]: CHANGE_DECISIONS,
   [BUDGET]: BUDGET_DECISIONS,
   [INTERRUPTED]: INTERRUPTED_DECISIONS,
 };

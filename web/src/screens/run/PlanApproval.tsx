@@ -1,27 +1,29 @@
 import { usePlan } from "@/api/queries";
 import type { OpenRequestResponse } from "@/api/types";
+import { ChangeRequest } from "@/screens/approvals/ChangeRequest";
+import { PLAN_APPROVAL } from "@/screens/approvals/requestWords";
 import { useTakeRevision } from "@/screens/approvals/useTakeRevision";
-import { BUDGET } from "@/stream/budget";
 import { fieldOf } from "@/stream/json";
 import type { RunState } from "@/stream/runState";
 import { Button, ButtonLink } from "@/ui/Button";
 import { OpenRequest } from "./OpenRequest";
 import styles from "./OpenRequest.module.css";
 
-/** Returns the request that a run itself makes, if it is open: about its plan, or its budget. */
+/** Returns the request that a run itself makes, if it is open: about its plan, a change of it, or its budget. */
 export function planRequestOf(run: RunState): OpenRequestResponse | undefined {
   for (const request of run.requests.values()) if (request.path === null) return request;
   return undefined;
 }
 
-/** The plan is to be approved before anything runs, here, or edited first; or the budget is raised. */
+/** The plan is to be approved before anything runs, here, or edited first; a change of it is; or the budget is raised. */
 export function PlanApproval({ run, now }: { run: RunState; now: number }) {
   const request = planRequestOf(run);
   if (!request) return null;
   return (
     <>
+      <ChangeRequest request={request} graph={run.graph} />
       <OpenRequest executionId={run.executionId} request={request} now={now} without="edit" />
-      {run.planId && fieldOf(request.request, "kind") !== BUDGET && (
+      {run.planId && fieldOf(request.request, "kind") === PLAN_APPROVAL && (
         <EditPlan run={run} planId={run.planId} requestId={request.request_id} />
       )}
     </>

@@ -12,11 +12,11 @@ const NOW = Date.UTC(2026, 0, 1, 1);
 test("the calls of an agent stand below it by start, with what runs inside them", () => {
   const rows = timelineRows(applyEvents(newRunState("x"), events), new Map(), NOW);
   expect(rows.map(({ depth, name, status, label }) => [depth, name, status, label])).toEqual([
-    [0, "lead", "completed", "waited 4.0 s"],
+    [0, "lead", "completed", "waited 8.0 s"],
     [1, "look", "completed", "1.0 s"],
     [1, "Clerk", "completed", "1.5 s"],
     [2, "look", "completed", "1.0 s"],
-    [1, "send", "completed", "2.0 s"],
+    [1, "send", "completed", "1.0 s"],
     [1, "send", "cancelled", "rejected"],
     [1, "look", "completed", "1.0 s"],
   ]);

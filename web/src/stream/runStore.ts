@@ -20,7 +20,8 @@ export type RunStore = StoreApi<RunStoreState>;
 /** Frames are not drawn in hidden tabs; there the state is updated this often. */
 const HIDDEN_FLUSH_MS = 500;
 
-/** An overview of 500 steps takes as long to draw as a frame or two: it follows the run this often. */
+/** An overview follows the run this often at most, and less often where it has more steps than milliseconds:
+ * one of 500 steps takes as long to draw as a frame or two. */
 const OVERVIEW_MS = 200;
 
 /**
@@ -86,13 +87,14 @@ export class RunFeed {
 
   private updateOverviewLater(): void {
     clearTimeout(this.overviewTimer ?? undefined);
+    const after = Math.max(OVERVIEW_MS, this.folded.nodes.size);
     this.overviewTimer = setTimeout(() => {
       this.overviewTimer = null;
       const { run, overview } = this.store.getState();
       if (run === overview) return;
       this.store.setState({ overview: run });
       this.updateOverviewLater();
-    }, OVERVIEW_MS);
+    }, after);
   }
 
   private flushSoon(): void {

@@ -168,6 +168,10 @@ async def test_what_is_done_with_selected_runs_stays_in_sight_on_a_phone(empty_p
         ".map(({ top, height }) => Math.round(top + height / 2))"
     )
     assert len(set(tops)) == 2, "what is selected, and below it what can be done"
+    for button in await bar.get_by_role("button").all():
+        box = await button.bounding_box()
+        assert box is not None
+        assert box["height"] >= 32, "a thumb has to hit it"
     # Elsewhere the bar may cover half of a row, as whatever stays in sight does.
     await bar.evaluate("(each) => each.scrollIntoView({ block: 'end', behavior: 'instant' })")
     await page.mouse.wheel(0, 4_000)

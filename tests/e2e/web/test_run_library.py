@@ -91,7 +91,7 @@ async def test_several_runs_are_stopped_and_deleted_at_once(page: Page) -> None:
     for each in (done, held):
         await row(page, each).get_by_role("checkbox").check()
     bar = page.get_by_role("region", name="Selected runs")
-    await expect(bar).to_contain_text("1 run of them cannot be deleted: not ended")
+    await expect(bar).to_contain_text("1 not ended: cancel first")
     await bar.get_by_role("button", name="Cancel 1").click()
     await expect(row(page, held)).to_contain_text("Cancelled")
     for each in (done, held):

@@ -74,9 +74,14 @@ export function BulkBar({ runs, onAll, onDone, onClose }: BulkBarProps) {
       {failures.length > 0 && (
         <Note kind="error" alert>
           <ul className={styles.failures}>
-            {failures.map(({ executionId, error }) => (
-              <li key={executionId}>
-                <b>{names.get(executionId) ?? executionId}</b>: {errorText(error)}
+            {[...byReason(failures)].map(([reason, [first = "", ...others]]) => (
+              <li key={reason}>
+                <b>
+                  {others.length > 0
+                    ? formatAmount(others.length + 1, "run")
+                    : (names.get(first) ?? first)}
+                </b>
+                : {reason}
               </li>
             ))}
           </ul>
@@ -111,10 +116,20 @@ export function BulkBar({ runs, onAll, onDone, onClose }: BulkBarProps) {
   );
 }
 
+/** Which runs each reason is that of: they stay selected, so that many need no name here. */
+function byReason(failures: readonly BulkFailure[]): Map<string, string[]> {
+  const runs = new Map<string, string[]>();
+  for (const { executionId, error } of failures) {
+    const reason = errorText(error);
+    runs.set(reason, [...(runs.get(reason) ?? []), executionId]);
+  }
+  return runs;
+}
+
 /** Why a button cannot be used, or not for all: it stands once for both, in the line above them. */
 function whatCannotBeDone(running: number, ended: number): string {
   if (running + ended === 0) return "";
   if (running === 0) return "none of them runs";
   if (ended === 0) return "none of them has ended";
-  return `${formatAmount(running, "run")} of them cannot be deleted: not ended`;
+  return `${running} not ended: cancel first`;
 }

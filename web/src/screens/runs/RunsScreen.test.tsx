@@ -241,6 +241,22 @@ test("selected runs are deleted after one question; one that cannot be says why"
   expect(checked()).toEqual(["Select Run 2"]);
 });
 
+test("runs that cannot be deleted for the same reason have it said once", async () => {
+  for (const id of ["1", "2"])
+    api.routes[`DELETE /api/executions/${id}`] = problem(409, "execution-running", "It is retried");
+  renderRoutes(ROUTES, "/runs");
+  await screen.findByRole("link", { name: "Run 1" });
+  fireEvent.click(screen.getByRole("button", { name: "Select" }));
+  for (const name of ["Select Run 1", "Select Run 2"]) fireEvent.click(screen.getByLabelText(name));
+  const bar = screen.getByRole("region", { name: "Selected runs" });
+  fireEvent.click(within(bar).getByRole("button", { name: "Delete 2" }));
+  const dialog = await screen.findByRole("dialog", { name: "Delete 2 runs" });
+  fireEvent.click(within(dialog).getByRole("button", { name: "Delete" }));
+  const reasons = await within(bar).findAllByRole("listitem");
+  expect(reasons.map(({ textContent }) => textContent)).toEqual(["2 runs: It is retried."]);
+  expect(checked()).toEqual(["Select Run 1", "Select Run 2"]);
+});
+
 test("the list is sorted by a column, and the other way by another click", async () => {
   const { router } = renderRoutes(ROUTES, "/runs");
   await screen.findByRole("link", { name: "Run 1" });

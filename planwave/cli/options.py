@@ -222,6 +222,13 @@ ReplanOption = Annotated[
         help="Have a model change the plan where a step fails, at most so many times.",
     ),
 ]
+ReplanByStepsOption = Annotated[
+    bool,
+    typer.Option(
+        "--replan-by-steps",
+        help="Let steps ask for changes of the plan, too: agents get the tool change_plan for that.",
+    ),
+]
 ApproveOption = Annotated[
     bool,
     typer.Option("--approve", help="Ask before the first step starts: approve, reject or edit."),

@@ -15,6 +15,11 @@ from planwave.errors import ErrorDocument
 from planwave.principals import PrincipalDocument
 from planwave.shapes.common import GraphChangeDocument
 
+REPLAN: Final = "replan"
+"""The type of the event with which a node asks for a change of the graph: ``{"request"}``, in words."""
+MAX_REQUEST_CHARS: Final = 4_000
+"""The longest words with which a node asks for a change."""
+
 
 class PlanRevisedData(TypedDict):
     """A change of the graph: ``change`` counts them from 1, ``base`` and ``hash`` are of the graphs before and after it.
@@ -70,8 +75,8 @@ def revision_of(request: Mapping[str, Any]) -> PlanRevisedData:
 
 _REQUESTED_BY: Final = {
     "failure": "as {path} failed",
-    "node": "{path} asks for it",
-    "person": "a person asks for it",
+    "node": "as {path} asks for it",
+    "person": "as a person asks for it",
 }
 
 

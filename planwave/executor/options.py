@@ -48,7 +48,8 @@ class RunOptions:
             request for more, once nothing can go on within them. An amount that is not given, or None,
             has no limit.
         replan: ``{"on_failure": true, "max": 3}``: where a node of the execution's own graph fails and no
-            policy handles that, a model writes a change of the graph, at most so many times.
+            policy handles that, a model writes a change of the graph, at most so many times in all.
+            With ``"by_nodes": true`` these nodes may ask for such a change, too; see ``FlowContext.may_replan``.
 
     Raises:
         InputError: ``invalid-option``: a value is not one of the choices, or out of its range.
@@ -86,9 +87,20 @@ class RunOptions:
 
     @property
     def max_replans(self) -> int:
-        """How many changes of the graph a model writes after failures, at most."""
+        """How many changes of its own graph the execution asks for, at most."""
         replan = self.replan or {}
-        return replan.get("max", DEFAULT_REPLANS) if replan.get("on_failure") else 0
+        asks = self.replans_on_failure or self.replans_by_nodes
+        return replan.get("max", DEFAULT_REPLANS) if asks else 0
+
+    @property
+    def replans_on_failure(self) -> bool:
+        """Whether a failure that nothing handles asks for a change of the graph."""
+        return bool((self.replan or {}).get("on_failure"))
+
+    @property
+    def replans_by_nodes(self) -> bool:
+        """Whether nodes may ask for a change of the graph."""
+        return bool((self.replan or {}).get("by_nodes"))
 
     @property
     def has_bounds(self) -> bool:
@@ -150,10 +162,11 @@ def _replan_problem(value: object) -> str | None:
     if not isinstance(value, Mapping):
         return problem
     told = cast("Mapping[str, object]", value)
-    if told.keys() - {"on_failure", "max"}:
+    if told.keys() - {"on_failure", "by_nodes", "max"}:
         return problem
-    if not isinstance(told.get("on_failure", False), bool):
-        return f"must have true or false as on_failure, not {short_repr(told['on_failure'])}"
+    for name in ("on_failure", "by_nodes"):
+        if not isinstance(told.get(name, False), bool):
+            return f"must have true or false as {name}, not {short_repr(told[name])}"
     most = told.get("max", DEFAULT_REPLANS)
     if isinstance(most, int) and not isinstance(most, bool) and 1 <= most <= MOST_REPLANS:
         return None

@@ -232,6 +232,7 @@ class Attempt:
             node began; "" where that is not known, None where nothing is declared.
         waits: The reply tokens of the counted tasks that wait for nested runs, or for the budget.
         node_run: The nested runs and once values of its node, or None if there are none.
+        replan: The change of the graph that its node asks for once it has completed, in words; None for none.
         streamed: The text that it has streamed so far, by kind, as far as it may be stored; None before the first
             piece.
     """
@@ -263,6 +264,7 @@ class Attempt:
         "path",
         "phase",
         "reentries",
+        "replan",
         "resume_args",
         "started",
         "streamed",
@@ -297,6 +299,7 @@ class Attempt:
         self.was_started = self.has_deadline = False
         self.decision: Json = None
         self.depends_on: str | None = None
+        self.replan: str | None = None
         self.open_nested_runs = self.due_outcomes = self.budget_waits = 0
         self.loading, self.loading_since = 0, 0.0
         self.idle_waits: set[object] = set()

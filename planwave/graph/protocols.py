@@ -216,6 +216,9 @@ class FlowContext:
     ``await record(kind, data)`` returns once the event is durable, and raises if it cannot be stored.
     ``budget`` is that of the execution, None where nothing limits it.
 
+    ``may_replan``: the execution takes the event ``replan`` (``{"request": words}``) of this node, one of an
+    attempt. Once the node has completed, a model changes what has not begun of the graph as the words say.
+
     ``local`` holds what the code of the node shares within this attempt, by name; never stored.
     """
 
@@ -236,6 +239,7 @@ class FlowContext:
     budget: Budget | None = None
     idle: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     loading: Callable[[], AbstractContextManager[None]] = nullcontext
+    may_replan: bool = False
     local: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property

@@ -70,11 +70,15 @@ class BudgetModel(RequestModel):
 
 
 class ReplanModel(RequestModel):
-    """Whether a model changes the plan of an execution where a step of it fails."""
+    """Whether a model changes the plan of an execution, where a step of it fails, or asks for that."""
 
     on_failure: bool = Field(
         default=False,
         description="Have a model write a change after a failure that nothing handles.",
+    )
+    by_nodes: bool = Field(
+        default=False,
+        description="Let steps ask for a change: agents by the tool `change_plan`, others by the event `replan`.",
     )
     max: int = Field(
         default=DEFAULT_REPLANS,
@@ -116,8 +120,8 @@ class RunOptionsModel(RequestModel):
     )
     replan: ReplanModel | None = Field(
         default=None,
-        description="Where a step fails and nothing handles that, a model writes a change of the plan. Nothing starts "
-        "meanwhile. A change that reaches anything new is not made.",
+        description="Where a step fails and nothing handles that, or asks for it, a model writes a change of the plan. "
+        "Nothing starts meanwhile. A person is asked about a change that reaches anything new.",
         examples=[{"on_failure": True, "max": 2}],
     )
 

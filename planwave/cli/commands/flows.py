@@ -30,6 +30,7 @@ from planwave.cli.options import (
     MaxParallelOption,
     OnFailure,
     OnFailureOption,
+    ReplanByStepsOption,
     ReplanOption,
     RunFromOption,
     RunToOption,
@@ -358,6 +359,7 @@ def run(
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
     replan: ReplanOption = None,
+    replan_by_steps: ReplanByStepsOption = False,
 ) -> None:
     """Run a flow, with live progress, as `planwave exec` runs a file.
 
@@ -369,7 +371,9 @@ def run(
     """
     arguments = read_inputs(inputs or (), set_result or ())
     amounts = run_budget(budget, budget_tokens)
-    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts, replan)
+    options = run_options(
+        scheduling, on_failure, max_parallel, run_to, run_from, amounts, replan, replan_by_steps
+    )
 
     async def read(queries: Queries) -> tuple[Flow, Sequence[InputArgument]]:
         flow = await find_flow(queries, name, revision)

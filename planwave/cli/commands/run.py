@@ -33,6 +33,7 @@ from planwave.cli.options import (
     OnFailure,
     OnFailureOption,
     QuestionsOption,
+    ReplanByStepsOption,
     ReplanOption,
     RunFromOption,
     RunToOption,
@@ -72,6 +73,7 @@ def run(
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
     replan: ReplanOption = None,
+    replan_by_steps: ReplanByStepsOption = False,
     answers: AnswerOption = None,
     questions: QuestionsOption = None,
 ) -> None:
@@ -90,7 +92,14 @@ def run(
     * `planwave run --replan 2 "Compare three heat pumps"` (a step that fails has the plan changed)
     """
     amounts = run_budget(budget, budget_tokens)
-    options = run_options(scheduling, on_failure, max_parallel, budget=amounts, replan=replan)
+    options = run_options(
+        scheduling,
+        on_failure,
+        max_parallel,
+        budget=amounts,
+        replan=replan,
+        replan_by_steps=replan_by_steps,
+    )
     run_and_exit(
         ctx,
         RunJob(
@@ -139,6 +148,7 @@ def exec_(
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
     replan: ReplanOption = None,
+    replan_by_steps: ReplanByStepsOption = False,
 ) -> None:
     """Run a plan or graph from a file: made by hand, or printed by `planwave plan --json`.
 
@@ -149,7 +159,9 @@ def exec_(
     * `planwave exec flow.json --run-to summary`
     """
     amounts = run_budget(budget, budget_tokens)
-    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts, replan)
+    options = run_options(
+        scheduling, on_failure, max_parallel, run_to, run_from, amounts, replan, replan_by_steps
+    )
     run_and_exit(
         ctx,
         RunJob(
@@ -169,6 +181,7 @@ def run_options(
     run_from: Sequence[str] | None = None,
     budget: Mapping[str, float] | None = None,
     replan: int | None = None,
+    replan_by_steps: bool = False,
 ) -> RunOptions:
     """Return the run options given on the command line."""
     return RunOptions(
@@ -178,8 +191,13 @@ def run_options(
         run_to=tuple(run_to or ()),
         run_from=tuple(run_from or ()),
         budget=budget,
-        replan=None if replan is None else {"on_failure": True, "max": replan},
+        replan=_replan(replan, replan_by_steps),
     )
+
+
+def _replan(most: int | None, by_steps: bool) -> dict[str, int] | None:
+    bounds = {} if most is None else {"on_failure": True, "max": most}
+    return {**bounds, "by_nodes": True} if by_steps else bounds or None
 
 
 def run_budget(usd: float | None, tokens: int | None) -> dict[str, float] | None:

@@ -186,6 +186,7 @@ class AttemptTasks:
             self._own_work, partial(self._events.emit, attempt, asyncio.get_running_loop()),
             partial(self._events.record, attempt), self._task_group,
             host.budget, idle=self._idle, loading=self._loading,
+            may_replan=host.may_replan and graph_run.nested_run is None,
         )  # fmt: skip
         returned: Awaitable[ExecutionResult | Suspension] | AsyncIterator[Any]
         if attempt.resume_args is not None:

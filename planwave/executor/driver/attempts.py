@@ -12,6 +12,7 @@ from planwave.errors import (
     PermanentError,
     ResultNotJson,
 )
+from planwave.events.plan_payloads import REPLAN
 from planwave.events.types import (
     NODE_COMPLETED,
     NODE_EVENT,
@@ -164,6 +165,8 @@ def _complete(run: RunState, attempt: Attempt, outputs: Outputs, times: NodeComp
     run.causes.discard(attempt.path)
     attempt.graph_run.outputs[attempt.node] = outputs
     data: NodeCompletedData = {"outputs": outputs_to_json(outputs), **times}
+    if attempt.replan is not None:
+        plan_requests.node_completed(run, attempt, attempt.replan)
     run.emit(NODE_COMPLETED, data, attempt.path, attempt.number)
     attempt.graph_run.schedule.completed(attempt.node, outputs)
 
@@ -425,6 +428,13 @@ def _store_event(run: RunState, attempt: Attempt, message: NodeEmitted) -> NodeE
         refusal = run.limits.add_event(attempt.path, f"an event {kind!r}", data)
         if refusal is not None:
             return refusal
+    if kind == REPLAN:  # stored once the node completes
+        return plan_requests.take_request(run, attempt, data)
+    _emit(run, attempt, kind, data)
+    return None
+
+
+def _emit(run: RunState, attempt: Attempt, kind: str, data: Json) -> None:
     if kind == "log":
         run.emit(NODE_LOG, cast("NodeLogData", data), attempt.path, attempt.number)
     elif kind == "usage" and isinstance(data, dict):
@@ -433,7 +443,6 @@ def _store_event(run: RunState, attempt: Attempt, message: NodeEmitted) -> NodeE
         run.emit(NODE_EVENT, _event_data(kind, data), attempt.path, attempt.number)
     if kind == TEXT_DISCARDED:
         attempt.streamed = None
-    return None
 
 
 def _event_data(kind: str, data: Json) -> NodeEventData:

@@ -25,6 +25,7 @@ from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData, re
 from planwave.events.request_text import is_approved
 from planwave.events.types import PAUSE_REASONS, REQUESTED
 from planwave.executor.driver.attempt_tasks import AttemptTasks
+from planwave.executor.driver.plan_requests import events_until_request
 from planwave.executor.driver.publisher import Publisher, Subscription
 from planwave.executor.driver.run_state import Now, RunState
 from planwave.executor.driver.turn import Turn, commit, turn
@@ -519,7 +520,8 @@ class Execution:
         try:
             if self._write_change is None:
                 raise InputError("no model writes changes of plans here", code="no-planner")
-            written = await self._write_change(asked, number, await self.publisher.stored())
+            stored = events_until_request(await self.publisher.stored())
+            written = await self._write_change(asked, number, stored)
             if written.graph is not None and written.data is not None:
                 change = self._change(written.graph, written.data)
         except PlanwaveError as error:

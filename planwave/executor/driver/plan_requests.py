@@ -8,41 +8,111 @@ or ends, as it would have without it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, cast
 
-from planwave.errors import Conflict, GraphInvalid, PlanwaveError
-from planwave.events.plan_payloads import PlanRefusedData, PlanRequestedData
-from planwave.events.types import PLAN_REFUSED, PLAN_REQUESTED
+from planwave.errors import Conflict, GraphInvalid, NodeError, PermanentError, PlanwaveError
+from planwave.events.plan_payloads import (
+    MAX_REQUEST_CHARS,
+    REPLAN,
+    PlanRefusedData,
+    PlanRequestedData,
+)
+from planwave.events.types import (
+    NODE_EVENT,
+    NODE_LOG,
+    PLAN_REFUSED,
+    PLAN_REQUESTED,
+    NodeEventData,
+)
 from planwave.executor.messages import WriteChange
 
 if TYPE_CHECKING:
+    from planwave.events import Event
     from planwave.executor.driver.run_state import RunState
     from planwave.executor.recovery.history import History
-    from planwave.executor.state import GraphRun
+    from planwave.executor.state import Attempt, GraphRun
+    from planwave.graph.model import Json
 
 _HOLD: Final = "planning"
 
 
 def node_failed(run: RunState, graph_run: GraphRun, path: str) -> None:
-    """Request a change after a failure that no policy has handled; else stop the run, if its options say so."""
+    """Have a failure that no policy has handled ask for a change, if the options say so."""
+    if graph_run is run.root and run.options.replans_on_failure:
+        run.planning.later.append({"change": 0, "by": "failure", "path": path})
+
+
+def take_request(run: RunState, attempt: Attempt, data: Json) -> NodeError | None:
+    """Keep the change that a node asks for until it completes; return why it may ask for none."""
+    if attempt.graph_run is not run.root:
+        return _no_replan("graphs that run inside a step are never changed")
+    if not run.options.replans_by_nodes:
+        return _no_replan("the steps of this execution may ask for none")
+    if attempt.replan is not None:
+        return _no_replan("it has asked for one already")
+    request = cast("dict[str, Json]", data).get("request") if isinstance(data, dict) else None
+    if not isinstance(request, str) or not 0 < len(request.strip()) <= MAX_REQUEST_CHARS:
+        return _no_replan(f'its data are {{"request"}}, 1 to {MAX_REQUEST_CHARS} characters')
+    attempt.replan = request.strip()
+    return None
+
+
+def _no_replan(why: str) -> PermanentError:
+    return PermanentError(
+        f"the step cannot ask for a change of the plan: {why}",
+        code="no-replan",
+        hint="steps of an execution's own plan may, each once, with the option replan: {by_nodes: true}",
+    )
+
+
+def node_completed(run: RunState, attempt: Attempt, request: str) -> None:
+    """Store what a node that completes asks for, so that it counts once however often the node was begun."""
+    event: NodeEventData = {"event_type": REPLAN, "data": {"request": request}}
+    run.emit(NODE_EVENT, event, attempt.path, attempt.number)
+    asked: PlanRequestedData = {
+        "change": 0, "by": "node", "path": attempt.path, "request": request,
+    }  # fmt: skip
+    run.planning.later.append(asked)
+
+
+def follow(run: RunState) -> None:
+    """Request the next change at the end of a turn, if one is due; else let a failure stop the run.
+
+    A failure comes first, since all failures are told in its words; what nodes want comes one by one.
+    """
+    while run.planning.open is None and _request_next(run):
+        pass  # without budget it is refused at once
+
+
+def _request_next(run: RunState) -> bool:
     planning = run.planning
-    if graph_run is not run.root or not run.options.max_replans or graph_run.is_stopped:
-        return
-    asked: PlanRequestedData = {"change": planning.made + 1, "by": "failure", "path": path}
-    if planning.open is None:
-        _request(run, asked) if _may_request(run) else graph_run.stop()
-    elif planning.requested_at < run.events[0].seq:  # else it is part of what is written just now
-        planning.later.append(asked)
-
-
-def _may_request(run: RunState) -> bool:
-    return run.planning.count < run.options.max_replans
+    later, planning.later = planning.later, []
+    wanted = [each for each in later if each["by"] == "node"]
+    asked = next((each for each in later if _is_unhandled(run, each)), None)
+    if planning.count < planning.most and not run.root.is_stopped:
+        asked = asked or (wanted.pop(0) if wanted else None)
+        if asked is not None:
+            planning.later = wanted
+            _request(run, {**asked, "change": planning.made + 1})
+            return True
+    is_over = planning.count >= planning.most
+    why = f"{planning.most} changes were asked for" if is_over else "a failure stops the run"
+    for each in wanted:
+        message = f"the plan is not changed any more: {why}"
+        run.emit(NODE_LOG, {"message": message, "level": "warning"}, each.get("path"))
+    run.root.stop()
+    return False
 
 
 def _request(run: RunState, asked: PlanRequestedData) -> None:
     run.planning.count += 1
     run.emit(PLAN_REQUESTED, asked)
     _hold(run, asked)
+
+
+def _is_unhandled(run: RunState, asked: PlanRequestedData) -> bool:
+    return asked["by"] == "failure" and asked.get("path") in run.root.failures
 
 
 def _is_spent(run: RunState) -> bool:
@@ -55,13 +125,12 @@ def _is_spent(run: RunState) -> bool:
 
 
 def _hold(run: RunState, asked: PlanRequestedData) -> None:
-    planning = run.planning
-    planning.open, planning.requested_at = asked, run.seq
+    run.planning.open = asked
     run.slots.close(_HOLD)
     if _is_spent(run):
         refuse(run, Conflict("the budget of the execution is used up", code="budget-used"))
     else:
-        run.effects.append(WriteChange(planning.count, asked))
+        run.effects.append(WriteChange(run.planning.count, asked))
 
 
 def restore(run: RunState, history: History) -> None:
@@ -73,12 +142,12 @@ def restore(run: RunState, history: History) -> None:
     asked = history.plan_request.data
     if planning.request_id is None:
         _hold(run, asked)
-        return
-    planning.open, planning.requested_at = asked, run.seq
+    else:
+        planning.open = asked
+        run.slots.close(_HOLD)
     planning.later = [
-        {"change": asked["change"], "by": "failure", "path": each} for each in history.failed_since
+        each for each in history.plan_asks if each["by"] == "node" or run.options.replans_on_failure
     ]
-    run.slots.close(_HOLD)
 
 
 def refuse(run: RunState, error: PlanwaveError) -> None:
@@ -94,20 +163,26 @@ def refuse(run: RunState, error: PlanwaveError) -> None:
 
 
 def close(run: RunState) -> None:
-    """Let nodes start again; request the next change, for what has failed meanwhile."""
-    planning = run.planning
-    planning.open = planning.request_id = None
+    """Let nodes start again, unless the next change is due."""
+    run.planning.open = run.planning.request_id = None
     run.slots.reopen(_HOLD)
-    later, planning.later = planning.later, []
-    asked = next((each for each in later if each.get("path") in run.root.failures), None)
-    if asked is not None and _may_request(run) and not run.root.is_stopped:
-        _request(run, {**asked, "change": planning.made + 1})
-    else:
-        run.root.stop()
     run.mark_changed(run.root)
+
+
+def events_until_request(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events of an execution up to the last request of a change.
+
+    What came since is not shown to the model: asked again after a crash, it is asked the same then, and so is
+    served its recorded replies.
+    """
+    for number in range(len(events), 0, -1):
+        if events[number - 1].type == PLAN_REQUESTED.name:
+            return events[:number]
+    return events
 
 
 def abandon(run: RunState, graph_run: GraphRun) -> None:
     """Drop the change that was requested, as the execution ends."""
     if graph_run is run.root:
         run.planning.open = run.planning.request_id = None
+        run.planning.later = []

@@ -157,19 +157,21 @@ class RunBudget:
 class Planning:
     """The changes of its own graph that one execution asks for; changed only by the driver.
 
+    Args:
+        most: How many it may ask for.
+
     Attributes:
         count: How many were requested so far.
         made: How many changes its graph had, those by people too.
         open: The one that is being written, or waits for a person; None without one.
         request_id: The request to a person about it, once it is written; None without one.
-        requested_at: The number of the event with which it was requested.
-        later: What failed since its writing has begun.
+        later: What asks for the next one: nodes that failed, and nodes that want one.
     """
 
-    __slots__ = ("count", "later", "made", "open", "request_id", "requested_at")
+    __slots__ = ("count", "later", "made", "most", "open", "request_id")
 
-    def __init__(self, history: History | None) -> None:
-        self.count = self.made = self.requested_at = 0
+    def __init__(self, most: int, history: History | None) -> None:
+        self.most, self.count, self.made = most, 0, 0
         self.open: PlanRequestedData | None = None
         self.request_id = None if history is None else history.change_request_id
         self.later: list[PlanRequestedData] = []
@@ -277,7 +279,7 @@ class RunState:
         self.paused_s = self.extended_s = self.began_s = 0.0
         limits = options.budget_limits
         self.budget = RunBudget(limits) if limits else None
-        self.planning = Planning(history)
+        self.planning = Planning(options.max_replans, history)
         if history is not None and self.budget is not None:
             self.budget.restore(history.spending, history.own_events)
         if history is not None and self.limits is not None:

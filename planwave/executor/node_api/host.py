@@ -41,6 +41,7 @@ class NodeHost:
         open_links: What links have opened, to be closed with their graph runs.
         redact: Returns JSON without the secrets that the services of the nodes know.
         budget: The budget of the execution; None where nothing limits it.
+        may_replan: Nodes of the execution's own graph may ask for a change of it.
         variables: What expressions of the execution's own graph may name besides inputs.
         nested: The graphs that nodes run inside themselves.
     """
@@ -67,6 +68,7 @@ class NodeHost:
         self.mailbox = Mailbox()
         limits = options.budget_limits
         self.budget = NodeBudget(self.mailbox, limits) if limits else None
+        self.may_replan = options.replans_by_nodes
         self.execution_id, self.chat_id, self.state = execution_id, chat_id, state
         self.variables: Mapping[str, Json] = dict(variables or {})
         self.nested = NestedGraphs(self.mailbox, options, parent, admit)

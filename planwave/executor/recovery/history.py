@@ -6,15 +6,16 @@ list its open requests and to accept answers. The run resumes once its node open
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Final
+from typing import Final, cast
 
 from planwave.errors import InvalidTransition
 from planwave.events import Event
 from planwave.events.budget import Spending
 from planwave.events.paths import nested_prefix, parent_path, path_prefix
+from planwave.events.plan_payloads import REPLAN, PlanRequestedData
 from planwave.events.request_text import is_change_request
 from planwave.events.types import (
     WAITING,
@@ -233,7 +234,8 @@ class History:
             while no node has started, for a higher budget, or for approval of a change of its graph.
         own_events: The pauses, their ends and the warnings of the execution, in order.
         plan_request: The event with the change that was being written, or waits for a person; None without one.
-        failed_since: The paths of what failed after it.
+        plan_asks: What asks for the next change: nodes that failed since the last request, and what nodes
+            want that was not requested yet.
         plan_requests: How many changes were requested.
         plan_changes: How many were made, by people too.
         spending: The usage that was paid.
@@ -250,13 +252,13 @@ class History:
         "_since",
         "active_s",
         "budget_waits",
-        "failed_since",
         "is_started",
         "last_seq",
         "nested_runs",
         "own_events",
         "own_requests",
         "pause_reason",
+        "plan_asks",
         "plan_changes",
         "plan_request",
         "plan_requests",
@@ -273,7 +275,7 @@ class History:
         self.own_requests: dict[str, ExecutionPaused] = {}
         self.own_events: list[TypedEvent] = []
         self.plan_request: PlanRequested | None = None
-        self.failed_since: list[str] = []
+        self.plan_asks: list[PlanRequestedData] = []
         self.plan_requests = self.plan_changes = 0
         self.spending = Spending()
         self.budget_waits: dict[str, None] = {}
@@ -342,8 +344,14 @@ class History:
     def _add_plan_event(self, event: PlanRequested | PlanRevised | PlanRefused) -> None:
         self.nested_runs.add(event)
         self.plan_request = event if event.type == "plan.requested" else None
-        self.failed_since.clear()
-        self.plan_requests += event.type == "plan.requested"
+        if event.type == "plan.requested":
+            self.plan_requests += 1
+            asked = event.data
+            self.plan_asks = [
+                each
+                for each in self.plan_asks
+                if each["by"] == "node" and each.get("path") != asked.get("path")
+            ]
         self.plan_changes += event.type == "plan.revised"
 
     def _stop_clock(self, event: Event) -> None:
@@ -354,15 +362,22 @@ class History:
 
     def _add_node_event(self, event: TypedEvent) -> None:
         self.nested_runs.add(event)
-        if event.type == "node.failed" and self.plan_request is not None:
-            is_later = event.at > self.plan_request.at  # else it is part of what was written
-            if is_later and not event.data.get("handled") and "[" not in (event.path or ""):
-                self.failed_since.append(event.path or "")
         if event.type == "node.parked" and event.data.get("budget"):
             self.budget_waits[event.path or ""] = None
         elif event.type in ("node.unparked", "node.cancelled"):
             self.budget_waits.pop(event.path or "", None)
+        if "[" not in (path := event.path or ""):
+            self._add_ask(event, path)
         self._count(event)
+
+    def _add_ask(self, event: TypedEvent, path: str) -> None:
+        if event.type == "node.failed" and not event.data.get("handled"):
+            self.plan_asks.append({"change": 0, "by": "failure", "path": path})
+        elif event.type == "node.event" and event.data.get("event_type") == REPLAN:
+            asked = cast("Mapping[str, str]", event.data.get("data"))
+            self.plan_asks.append(
+                {"change": 0, "by": "node", "path": path, "request": asked["request"]}
+            )
 
     def _count(self, event: TypedEvent) -> None:
         """Count starts of nodes, and what is stored."""

@@ -1,21 +1,25 @@
-"""The tools that are linked to a node, under names that a model can tell apart."""
+"""The tools of an agent: those that are linked to it, under names that a model can tell apart, and its own one."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
 from planwave.errors import LimitExceeded, PermanentError
+from planwave.events.plan_payloads import MAX_REQUEST_CHARS, REPLAN
 from planwave.graph.model import LINK, Json
 from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import FlowContext, RuntimeApi
-from planwave.nodes.agents.tool import TOOLS_HANDLE, Tool
+from planwave.nodes.agents.tool import TOOLS_HANDLE, Tool, ToolCallContext
 from planwave.nodes.agents.tool_names import LinkedName, first_duplicate, tool_name, unique_names
 from planwave.nodes.services import limits_of
 
 _LIMIT: Final = "agent_tools"
+CHANGE_PLAN: Final = "change_plan"
+"""The tool with which an agent asks for a change of the plan that it is a step of."""
+_REQUEST: Final = "request"
 
 
 async def linked_tools(context: FlowContext) -> list[Tool]:
@@ -124,3 +128,43 @@ def _of_node(tool: Tool, source: str) -> Tool:
             hint="name it with letters, digits, '_' and '-'",
         )
     return replace(tool, name=name, node_id=tool.node_id or source)
+
+
+def plan_tools(context: FlowContext, taken: Collection[str]) -> list[Tool]:
+    """Return the tool ``change_plan``, unless there is another one of this name.
+
+    Args:
+        context: The context of the agent's attempt.
+        taken: The names of its other tools.
+    """
+    if CHANGE_PLAN in taken:
+        return []
+    tool = Tool(
+        CHANGE_PLAN,
+        "Ask for a change of the plan that your task is a step of, where what you have found out shows that the "
+        "steps after yours should be others. Once you have replied, another model changes the plan; steps that have "
+        "begun stay as they are. Call it at most once, and do your own task all the same.",
+        {
+            "type": "object",
+            "properties": {
+                _REQUEST: {
+                    "type": "string",
+                    "description": "What is to be different, and why: the one who changes the plan knows nothing else.",
+                    "minLength": 1,
+                    "maxLength": MAX_REQUEST_CHARS,
+                }
+            },
+            "required": [_REQUEST],
+            "additionalProperties": False,
+        },
+        _ask_for_change,
+        "none",  # what the change may reach is checked once it is written
+        node_id=context.node_id,
+        is_recorded=False,  # the event is of the attempt
+    )
+    return [tool]
+
+
+async def _ask_for_change(arguments: Mapping[str, Json], call_context: ToolCallContext) -> Json:
+    await call_context.flow.record(REPLAN, {_REQUEST: arguments[_REQUEST]})
+    return "Noted: the plan is changed once you have replied, if that is possible."

@@ -78,6 +78,8 @@ class Tool:
         fingerprint: A hash of what a server says about its tool ``details["tool"]``: a person is asked where it
             is another one than that of the last call that a person has approved.
         result_schema: The JSON Schema of its results; None where it says nothing about them.
+        is_recorded: Whether its results are recorded and served where the attempt is executed again; one that
+            acts within the attempt alone is called again.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Tool:
     definition: str = ""
     fingerprint: str = ""
     result_schema: Mapping[str, Any] | None = None
+    is_recorded: bool = True
 
     @property
     def spec(self) -> ToolSpec:

@@ -322,6 +322,8 @@ class ToolCalls:
             ordinal=ordinal,
             nests=tool.kind in _NESTED_KINDS,
         )
+        if not tool.is_recorded:
+            return await self._act(external, ordinal, call, tool, arguments, requested)
         decided: GivenResult | CallAbandoned | ToolError | None = None
         if tool.effect == "once":
             try:

@@ -28,7 +28,7 @@ from planwave.graph.protocols import (
 )
 from planwave.nodes.agents.caller import NO_OPTIONS, CallerOptions
 from planwave.nodes.agents.delegation import agent_as_tool, delegation_of, is_called, usable_tools
-from planwave.nodes.agents.linked_tools import linked_tools
+from planwave.nodes.agents.linked_tools import linked_tools, plan_tools
 from planwave.nodes.agents.loop import AgentLoop, AgentResult
 from planwave.nodes.agents.tool import TOOL, TOOLS_HANDLE, TOOLS_OUT, Approval, Tool
 from planwave.nodes.agents.tool_calls import ToolCalls
@@ -229,6 +229,10 @@ class Agent(NodeType):
             requests = [with_images(each, data.images) for each in requests]
         delegation = delegation_of(context)
         tools = usable_tools(await linked_tools(context), delegation, services.limits)
+        may_replan = context.may_replan and _max_steps(data, services) > 1
+        if may_replan and _can_replan(requests, services):
+            taken = {each.name for each in (*tools, *caller.specs)}
+            tools = [*tools, *plan_tools(context, taken)]
         calls = ToolCalls(
             tools,
             context,
@@ -257,6 +261,7 @@ class Agent(NodeType):
         tools = usable_tools(
             await linked_tools(context), delegation_of(context), services_of(context).limits
         )
+        # Without ``change_plan``: what it asks for is no part of the result.
         offered = [[each.name, each.description, dict(each.parameters)] for each in tools]
         return [request_facts(_requests(ready, rest, context)), offered]
 
@@ -312,6 +317,12 @@ def _max_steps(data: AgentData, services: NodeServices) -> int:
     limits = services.limits
     most = _DEFAULT_STEPS if limits is None else limits.tool_rounds
     return most if data.max_steps is None else min(data.max_steps, most)
+
+
+def _can_replan(requests: Iterable[ModelRequest], services: NodeServices) -> bool:
+    """Return whether the models may be offered to ask for changes of the plan: all call tools, none is small."""
+    profiles = (services.providers.profile(each.provider, each.model) for each in requests)
+    return all(profile.tools and not profile.small for profile in profiles)
 
 
 def _as_outputs(result: AgentResult, data: AgentData, context: FlowContext) -> ExecutionResult:

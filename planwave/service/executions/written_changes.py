@@ -99,7 +99,9 @@ async def write_change(
 
 def words_of(asked: PlanRequestedData, state: ExecutionState) -> str:
     """Return what a model is asked for: the words of a person or a node, or what failed."""
-    if asked["by"] != "failure":
+    if asked["by"] == "node":
+        return f"Step {asked.get('path')} of this plan has found out what calls for another plan: {asked.get('request')}"
+    if asked["by"] == "person":
         return asked.get("request") or ""
     failed = [
         node for node in state.nodes.values()

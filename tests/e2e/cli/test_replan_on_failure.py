@@ -1,4 +1,4 @@
-"""A run that repairs itself: a step fails, a model changes the plan, and the run goes on with it."""
+"""A run that changes itself: a step fails, or asks for it, a model changes the plan, and the run goes on with it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from tests.support.cli.in_process_command import invoke, invoke_json
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
     FakeLLMServer,
+    ToolCallReply,
     fake_llm_in_thread,
     prompt_of,
     schema_of,
+    tool_results_of,
+    tools_of,
 )
 from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
 
@@ -68,8 +71,8 @@ class Replies:
 
 
 @pytest.fixture
-def replies() -> Replies:
-    return Replies()
+def replies(request: pytest.FixtureRequest) -> Replies:
+    return getattr(request, "param", Replies)()
 
 
 @pytest.fixture
@@ -169,3 +172,45 @@ def test_what_no_plan_of_a_model_may_have_asks_nobody(hostile: Replies) -> None:
     assert document["requests"] == []
     (refused,) = document["refused_changes"]
     assert [each["code"] for each in refused["diagnostics"]] == ["type-not-allowed"]
+
+
+WIDENS = {
+    "answer": "Asks the new source, too.",
+    "operations": [
+        {"op": "add_node", "node": {"id": "new", "name": "New", "type": "agent", "description": "Ask the new source"}},
+        {"op": "add_edge", "edge": {"source": "old", "target": "new", "channel": "flow"}},
+        {"op": "add_edge", "edge": {"source": "new", "target": "end", "channel": "flow"}},
+    ],
+}  # fmt: skip
+
+
+class AskingReplies(Replies):
+    """Asks for a change in the step that asks the old source."""
+
+    change = WIDENS
+
+    def __call__(self, body: dict[str, Any]) -> Any:
+        is_asking = "change_plan" in tools_of(body) and "Ask the old source" in prompt_of(body)
+        if is_asking and not tool_results_of(body):
+            return ToolCallReply([("change_plan", {"request": "Ask the new source, too"})])
+        return "Little is known." if tools_of(body) else super().__call__(body)
+
+
+@pytest.mark.parametrize("replies", [AskingReplies], indirect=True)
+def test_a_step_that_asks_has_the_plan_changed(llm: FakeLLMServer) -> None:
+    document = invoke_json("run", "Write a report", "--replan-by-steps")
+    assert document["status"] == "completed"
+    assert [each["note"] for each in document["changes"]] == ["Asks the new source, too."]
+    assert {each["path"] for each in document["nodes"]} == {"look", "old", "new", "end"}
+    asked = [prompt_of(each.body) for each in llm.requests if REVISION in prompt_of(each.body)]
+    assert len(asked) == 1
+    assert "Step old of this plan" in asked[0]
+    assert "Ask the new source, too" in asked[0]
+    logs = invoke("logs", "last").stdout
+    assert "a change of the plan is being written as old asks for it: Ask the new source" in logs
+
+
+@pytest.mark.parametrize("replies", [AskingReplies], indirect=True)
+def test_without_the_option_no_step_is_offered_to_ask(llm: FakeLLMServer) -> None:
+    invoke("run", "Write a report", "--replan", "2")
+    assert not [each for each in llm.requests if "change_plan" in tools_of(each.body)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from planwave.errors import Conflict, GraphInvalid, NodeError
 from planwave.events import Event, ExecutionState, fold
-from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
+from planwave.events.plan_payloads import REPLAN, PlanRequestedData, PlanRevisedData
 from planwave.events.request_text import is_change_request
 from planwave.events.types import UsageData
 from planwave.executor.driver.execution import Execution
@@ -21,7 +21,13 @@ from planwave.graph.editing.revision import graph_change, revision_findings
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Edge, Graph, Node
 from planwave.graph.plan import graph_hash
-from planwave.graph.protocols import ExecutionResult, FlowContext, NodeTypeInfo, Suspension
+from planwave.graph.protocols import (
+    ExecutionResult,
+    FlowContext,
+    NodeEvent,
+    NodeTypeInfo,
+    Suspension,
+)
 from planwave.graph.reading.documents import read_graph
 from tests.support.engine.generic_nodes import OPEN_AND_LINK_PORTS, GenericNodeTypes, MemoryJournal
 from tests.support.engine.random_schedules import ByteChoices
@@ -56,7 +62,9 @@ class TellingNode:
             return Suspension({"for": context.node_id}, state=_told(data, inputs, context))
         if data.get("does") == "chooses":
             return ExecutionResult({"left": DataValue("any", _told(data, inputs, context))})
-        return ExecutionResult({OUTPUT: DataValue("any", _told(data, inputs, context))})
+        asked = NodeEvent(context.node_id, "step", REPLAN, context.run_id, {"request": "a change"})
+        events = [asked] if data.get("does") == "wants a change" and context.may_replan else ()
+        return ExecutionResult({OUTPUT: DataValue("any", _told(data, inputs, context))}, events)
 
     async def resume(
         self, data: Any, inputs: Inputs, context: FlowContext, state: Any, answer: Any
@@ -100,10 +108,16 @@ class RevisedRun:
         choices: What decides everything.
         joins: Whether nodes may start with the first of their inputs; then results depend on time.
         on_failure: What follows from a failure after which a model writes a change; None: none does.
+        by_nodes: Whether nodes may ask for changes, too.
     """
 
     def __init__(
-        self, choices: ByteChoices, *, joins: bool = False, on_failure: OnFailure | None = None
+        self,
+        choices: ByteChoices,
+        *,
+        joins: bool = False,
+        on_failure: OnFailure | None = None,
+        by_nodes: bool = False,
     ) -> None:
         self.choices, self._joins = choices, joins
         self._count = 0
@@ -111,12 +125,15 @@ class RevisedRun:
         self.made = 0
         self.written: dict[int, WrittenChange] = {}
         self.decisions: dict[str, bool] = {}
+        self.shown: dict[int, list[Sequence[Event]]] = {}
         self._listener: Callable[[list[Event]], None] = lambda _: None
         self.options = RunOptions(
             scheduling=("eager", "waves")[choices.below(2)],
             max_parallel=(None, 1, 2)[choices.below(3)],
             on_failure=on_failure or "continue",
-            replan={"on_failure": True, "max": 1 + choices.below(3)} if on_failure else None,
+            replan={"on_failure": True, "by_nodes": by_nodes, "max": 1 + choices.below(3)}
+            if on_failure
+            else None,
         )
         size = 2 + choices.below(6)
         nodes = [self._node() for _ in range(size)]
@@ -145,7 +162,9 @@ class RevisedRun:
     def _data(self) -> dict[str, Any]:
         choices = self.choices
         data: dict[str, Any] = {"tag": choices.below(100), "delay": choices.below(5)}
-        if self.options.max_replans and choices.one_in(4):
+        if self.options.replans_by_nodes and choices.one_in(3):
+            data["does"] = "wants a change"
+        elif self.options.max_replans and choices.one_in(4):
             data["does"] = "fails"
         elif choices.one_in(3):
             data["does"] = DOES[choices.below(len(DOES))]
@@ -220,6 +239,7 @@ class RevisedRun:
         self, asked: PlanRequestedData, number: int, events: Sequence[Event]
     ) -> WrittenChange:
         """Write a random change, as a model does after a while, or refuse it; the same where it is asked again."""
+        self.shown.setdefault(number, []).append(events)
         await asyncio.sleep(self.choices.below(6))
         if number not in self.written:
             state = fold(events)

@@ -2555,10 +2555,12 @@ export type CheckRequest = {
   graph: Record<string, unknown>;
 };
 
-/** Whether a model changes the plan of an execution where a step of it fails. */
+/** Whether a model changes the plan of an execution, where a step of it fails, or asks for that. */
 export type ReplanModel = {
   /** Have a model write a change after a failure that nothing handles. */
   on_failure?: boolean;
+  /** Let steps ask for a change: agents by the tool `change_plan`, others by the event `replan`. */
+  by_nodes?: boolean;
   /** Changes of an execution, at most. */
   max?: number;
 };
@@ -2577,7 +2579,7 @@ export type ExecuteOptionsModel = {
   run_from?: string[];
   /** What the execution may use. Once nothing can go on within it, the execution is paused with a request of the kind `budget`. Amounts that are left out are those of the service's limits `budget_usd` and `budget_tokens`. */
   budget?: BudgetModel | null;
-  /** Where a step fails and nothing handles that, a model writes a change of the plan. Nothing starts meanwhile. A change that reaches anything new is not made. */
+  /** Where a step fails and nothing handles that, or asks for it, a model writes a change of the plan. Nothing starts meanwhile. A person is asked about a change that reaches anything new. */
   replan?: ReplanModel | null;
   /** Node policies of this execution by node id, over those of the plan, field by field; null takes a field back to its default. */
   policies?: Record<string, Record<string, unknown>> | null;
@@ -2658,7 +2660,7 @@ export type RunOptionsModel = {
   run_from?: string[];
   /** What the execution may use. Once nothing can go on within it, the execution is paused with a request of the kind `budget`. Amounts that are left out are those of the service's limits `budget_usd` and `budget_tokens`. */
   budget?: BudgetModel | null;
-  /** Where a step fails and nothing handles that, a model writes a change of the plan. Nothing starts meanwhile. A change that reaches anything new is not made. */
+  /** Where a step fails and nothing handles that, or asks for it, a model writes a change of the plan. Nothing starts meanwhile. A person is asked about a change that reaches anything new. */
   replan?: ReplanModel | null;
 };
 

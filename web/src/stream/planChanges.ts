@@ -125,8 +125,8 @@ export function changeText({ graph_change: change, note }: PlanRevisedData): str
 
 const REQUESTED_BY = {
   failure: (path: string) => `as ${path} failed`,
-  node: (path: string) => `${path} asks for it`,
-  person: () => "a person asks for it",
+  node: (path: string) => `as ${path} asks for it`,
+  person: () => "as a person asks for it",
 };
 
 /** Return why a change of a graph is being written, in the words of the service's logs. */

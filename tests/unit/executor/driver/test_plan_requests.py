@@ -13,10 +13,17 @@ from planwave.events import Event, fold
 from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.executor.options import RunOptions
 from planwave.executor.ports import WrittenChange
+from planwave.executor.recovery.history import History
 from planwave.graph.editing.revision import graph_change
 from planwave.graph.model import Graph
 from planwave.graph.plan import graph_hash
-from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
+from planwave.graph.protocols import FlowContext
+from tests.support.engine.generic_nodes import (
+    ExecutionHarness,
+    MemoryJournal,
+    node_event,
+    result_with,
+)
 from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
@@ -83,15 +90,21 @@ class Writer:
 
 
 def scene(
-    writer: Writer | None, behaviors: Mapping[str, Any], graph: Graph = BEFORE, **options: Any
+    writer: Writer | None,
+    behaviors: Mapping[str, Any],
+    graph: Graph = BEFORE,
+    *,
+    stored: Sequence[Event] = (),
+    **options: Any,
 ) -> ExecutionHarness:
+    """An execution; with events that are stored already, one that goes on after them."""
     journal = MemoryJournal()
     created = {"graph": graph.to_document(), "waves": 0}
-    journal.batches.append([Event("x1", 1, AT, "execution.created", None, None, created)])
+    events = [Event("x1", 1, AT, "execution.created", None, None, created), *stored]
+    journal.batches.append(events)
     told = RunOptions(**{"replan": REPLAN, **options})
-    return ExecutionHarness(
-        graph, behaviors, told, journal=journal, last_seq=1, write_change=writer
-    )
+    more = {"history": History(events), "is_recovery": True} if stored else {"last_seq": 1}
+    return ExecutionHarness(graph, behaviors, told, journal=journal, write_change=writer, **more)
 
 
 KINDS = ("node.started", "node.completed", "node.failed", "node.blocked", "node.cancelled")
@@ -430,3 +443,152 @@ async def test_a_change_that_cannot_be_made_asks_nobody() -> None:
     assert await run.run() == "failed"
     assert run.event_names(*OWN) == []
     assert run.data_of("plan.refused")[0]["error"]["code"] == "graph-invalid"
+
+
+# -- by a node -------------------------------------------------------------------------------------
+
+BY_NODES = {"by_nodes": True, "max": 1}
+WORDS = {"request": "leave out c"}
+ASKED = {"change": 1, "by": "node", "path": "a", **WORDS}
+
+
+async def asks(_: Any, context: FlowContext) -> Any:
+    """Ask in the result, as a node of a library does."""
+    result = result_with("a")
+    return result._replace(events=[node_event(context, "replan", WORDS)])
+
+
+def records(*data: Any, then: Callable[[], Any] = result_with) -> Any:
+    """Ask at once, and learn whether that is possible."""
+
+    async def node(_: Any, context: FlowContext) -> Any:
+        for each in data:
+            await context.record("replan", each)
+        return then()
+
+    return node
+
+
+@virtual_time
+@pytest.mark.parametrize("node", [asks, records(WORDS)])
+async def test_a_node_asks_for_a_change_in_the_batch_of_its_completion(node: Any) -> None:
+    writer = Writer(parse_graph("a b other slow", "a>b", "b>other"))
+    run = scene(writer, {"a": node, "slow": after(0.5)}, replan=BY_NODES)
+    assert await run.run() == "completed"
+    completed = next(batch for batch in run.batches if batch[0].type == "node.event")
+    assert [each.type for each in completed] == ["node.event", "node.completed", "plan.requested"]
+    assert completed[0].data == {"event_type": "replan", "data": WORDS}
+    assert writer.asked == [ASKED]
+    assert run.event_names(*PLANS, "node.started")[2:] == [
+        "plan.requested",
+        "plan.revised",
+        "node.started b",
+        "node.started other",
+    ]
+
+
+@virtual_time
+async def test_the_last_node_asks_for_what_is_to_follow() -> None:
+    writer = Writer(parse_graph("a b", "a>b"))
+    run = scene(writer, {"a": asks}, parse_graph("a"), replan=BY_NODES)
+    assert await run.run() == "completed"
+    assert run.event_names("node.completed") == ["node.completed a", "node.completed b"]
+
+
+@virtual_time
+async def test_nodes_that_ask_while_a_change_is_written_are_heard_one_by_one() -> None:
+    graph = parse_graph("a b c", "b>c")
+    writer = Writer(parse_graph("a b c d", "b>c"), parse_graph("a b c d e", "b>c"))
+    behaviors = {"a": asks, "b": asks, "c": asks}
+    run = scene(writer, behaviors, graph, replan={**BY_NODES, "max": 2})
+    assert await run.run() == "completed"
+    assert [(each["change"], each["path"]) for each in writer.asked] == [(1, "a"), (2, "b")]
+    told = "the plan is not changed any more: 2 changes were asked for"
+    assert run.data_of("node.log", "c") == [{"message": told, "level": "warning"}]
+
+
+@virtual_time
+async def test_a_failure_is_heard_before_what_a_node_asks_for() -> None:
+    writer = Writer(parse_graph("a other c", "a>other", "other>c"))
+    both = {"a": asks, "b": fails}
+    run = scene(writer, both, parse_graph("a b"), replan={**REPLAN, **BY_NODES, "max": 2})
+    assert await run.run() == "completed"
+    assert [(each["by"], each["path"]) for each in writer.asked] == [
+        ("failure", "b"),
+        ("node", "a"),
+    ]
+
+
+@virtual_time
+async def test_a_node_that_fails_after_it_has_asked_asks_for_nothing() -> None:
+    run = scene(Writer(AFTER), {"a": records(WORDS, then=raise_error)}, replan=BY_NODES)
+    assert await run.run() == "failed"
+    assert run.event_names(*PLANS, "node.event") == []
+
+
+@virtual_time
+@pytest.mark.parametrize(
+    ("asked", "options", "why"),
+    [
+        ([WORDS], {"replan": REPLAN}, "the steps of this execution may ask for none"),
+        ([WORDS], {"replan": None}, "the steps of this execution may ask for none"),
+        ([WORDS, WORDS], {"replan": BY_NODES}, "it has asked for one already"),
+        (
+            [{"request": " "}],
+            {"replan": BY_NODES},
+            'its data are {"request"}, 1 to 4000 characters',
+        ),
+        ([{"request": "x" * 4001}], {"replan": BY_NODES}, "1 to 4000 characters"),
+        (["words"], {"replan": BY_NODES}, "1 to 4000 characters"),
+    ],
+)
+async def test_a_node_that_cannot_ask_is_told_why(asked: Any, options: Any, why: str) -> None:
+    run = scene(Writer(AFTER), {"a": records(*asked)}, **options)
+    assert await run.run() == "failed"
+    (failed,) = run.data_of("node.failed", "a")
+    assert failed["error"]["code"] == "no-replan"
+    assert why in failed["error"]["message"]
+    assert [each["by"] for each in run.data_of("plan.requested")] in ([], ["failure"])
+
+
+@virtual_time
+async def test_a_graph_that_runs_inside_a_step_is_never_changed() -> None:
+    inner = parse_graph("x")
+
+    async def around(_: Any, context: FlowContext) -> Any:
+        assert context.may_replan
+        await context.runtime.run_graph("inner", inner, {})
+        return result_with()
+
+    async def within(_: Any, context: FlowContext) -> Any:
+        assert not context.may_replan
+        return await asks(_, context)
+
+    run = scene(Writer(AFTER), {"a": around, "x": within}, parse_graph("a"), replan=BY_NODES)
+    assert await run.run() == "completed"
+    assert run.event_names(*PLANS) == []
+    (told,) = run.data_of("node.log")
+    assert "graphs that run inside a step are never changed" in told["message"]
+
+
+@virtual_time
+@pytest.mark.parametrize("second", ["node", "failure"])
+async def test_what_asks_while_a_change_is_written_asks_after_a_crash_too(second: str) -> None:
+    async def later(_: Any, context: FlowContext) -> Any:
+        await asyncio.sleep(0.5)
+        return raise_error() if second == "failure" else await asks(_, context)
+
+    graph = parse_graph("a b")
+    changed = [parse_graph("a b c"), parse_graph("a c d"), parse_graph("a b c d")]
+    writer = Writer(changed[0], changed[1] if second == "failure" else changed[2])
+    options = {"replan": {**REPLAN, **BY_NODES, "max": 2}}
+    run = scene(writer, {"a": asks, "b": later}, graph, **options)
+    assert await run.run() == "completed"
+    asked = [(1, "node", "a"), (2, second, "b")]
+    assert [(each["change"], each["by"], each["path"]) for each in writer.asked] == asked
+    ended = ("node.completed", "node.failed")
+    last = next(each.seq for each in run.stored if each.path == "b" and each.type in ended)
+    stored = [each for each in run.stored if each.seq <= last]
+    again = scene(writer, {"a": asks, "b": later}, graph, stored=stored, **options)
+    assert await again.run() == "completed"
+    assert [(each["change"], each["by"], each["path"]) for each in writer.asked[2:]] == asked

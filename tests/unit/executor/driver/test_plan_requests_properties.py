@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planwave.events import TERMINAL, Event, ExecutionState
+from planwave.events import TERMINAL, Event, ExecutionState, fold
 from planwave.graph.reading.documents import read_graph
 from tests.support.engine.random_schedules import ByteChoices
 from tests.support.engine.revised_runs import REFUSALS, RevisedRun
@@ -38,6 +38,19 @@ def check_holds(events: Sequence[Event], most: int) -> None:
     assert requested <= most
 
 
+def check_asks(events: Sequence[Event]) -> None:
+    """Each node asks once, with its completion; each of its requests is of what it asked for."""
+    asked = [each.path for each in events if each.data.get("event_type") == "replan"]
+    completed = [each.path for each in events if each.type == "node.completed"]
+    requested = [each.data["path"] for each in events if each.data.get("by") == "node"]
+    assert len(asked) == len(set(asked))
+    assert set(asked) <= set(completed)
+    assert len(requested) == len(set(requested))
+    told = [each.path for each in events if "not changed any more" in str(each.data.get("message"))]
+    if fold(events).status != "cancelled":
+        assert sorted([*requested, *told]) == sorted(str(each) for each in asked)
+
+
 def most_of(scene: RevisedRun) -> int:
     return scene.options.max_replans
 
@@ -50,6 +63,11 @@ async def recovered_at_each_batch(scene: RevisedRun, state: ExecutionState) -> N
         assert again.is_over
         assert again.changes.open is None
         check_holds(scene.journal.appended, most_of(scene))
+        check_asks(scene.journal.appended)
+        before = fold(stored)
+        if before.changes.open is not None:  # so that its recorded replies are served
+            first, *_, last = scene.shown[before.changes.requested]
+            assert first == last
         completed: set[tuple[str | None, int | None]] = set()
         for event in scene.journal.appended:
             if event.type == "node.started":
@@ -62,16 +80,17 @@ async def recovered_at_each_batch(scene: RevisedRun, state: ExecutionState) -> N
             assert results_of(again) == results_of(state), cut
 
 
-@given(SOURCES)
+@given(SOURCES, st.booleans())
 @settings(max_examples=examples(120), deadline=None)
 @virtual_time
 async def test_a_run_that_is_changed_after_failures_equals_the_new_graph_from_scratch(
-    source: bytes,
+    source: bytes, by_nodes: bool
 ) -> None:
-    scene = RevisedRun(ByteChoices(source), on_failure="continue")
+    scene = RevisedRun(ByteChoices(source), on_failure="continue", by_nodes=by_nodes)
     state = await scene.run()
     check_history(scene, state)
     check_holds(scene.journal.appended, most_of(scene))
+    check_asks(scene.journal.appended)
     assert set(scene.refusals) <= REFUSALS
     assert state.usage.calls == state.changes.requested
     graph, _ = read_graph(state.graph or {})
@@ -82,11 +101,11 @@ async def test_a_run_that_is_changed_after_failures_equals_the_new_graph_from_sc
 
 @pytest.mark.parametrize("on_failure", ["continue", "stop"])
 def test_a_run_that_was_to_be_changed_is_recovered_after_any_batch(on_failure: str) -> None:
-    @given(SOURCES)
+    @given(SOURCES, st.booleans())
     @settings(max_examples=examples(25), deadline=None)
     @virtual_time
-    async def check(source: bytes) -> None:
-        scene = RevisedRun(ByteChoices(source), on_failure=on_failure)  # pyright: ignore[reportArgumentType]
+    async def check(source: bytes, by_nodes: bool) -> None:
+        scene = RevisedRun(ByteChoices(source), on_failure=on_failure, by_nodes=by_nodes)  # pyright: ignore[reportArgumentType]
         state = await scene.run()
         check_history(scene, state)
         await recovered_at_each_batch(scene, state)

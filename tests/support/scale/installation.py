@@ -126,7 +126,11 @@ class Installation:
         return begun
 
     async def create(
-        self, api: RoleProcess, count: int = EXECUTIONS, graph: Mapping[str, Any] = GRAPH
+        self,
+        api: RoleProcess,
+        count: int = EXECUTIONS,
+        graph: Mapping[str, Any] = GRAPH,
+        options: Mapping[str, Any] | None = None,
     ) -> list[str]:
         """Start executions, some at a time; return their ids once they are accepted."""
         created: list[str] = []
@@ -136,7 +140,7 @@ class Installation:
             async def some() -> None:
                 for _ in left:
                     key = {"Idempotency-Key": new_id()}
-                    body = {"graph": graph, "start": True}
+                    body = {"graph": graph, "start": True, "options": dict(options or {})}
                     answer = await client.post("/api/execute", json=body, headers=key)
                     while answer.status_code in _ASK_AGAIN:
                         await asyncio.sleep(0.2)

@@ -41,6 +41,13 @@ async def logged_act(context: planwave.FlowContext, input: str = "", ms: int = 0
     return await _run(context, ms)
 
 
+@planwave.node("logged-failure")
+async def logged_failure(context: planwave.FlowContext, input: str = "") -> str:
+    """Write a line, then fail."""
+    await _run(context, 0)
+    raise planwave.PermanentError("it is gone", code="gone")
+
+
 async def _run(context: planwave.FlowContext, ms: int) -> str:
     line = f"{context.run_id} {context.path} {context.attempt} {os.getpid()} {_now_s():.3f}\n"
     file = os.open(os.environ[RUN_LOG], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

@@ -41,6 +41,7 @@ def node_failed(run: RunState, graph_run: GraphRun, path: str) -> None:
     """Have a failure that no policy has handled ask for a change, if the options say so."""
     if graph_run is run.root and run.options.replans_on_failure:
         run.planning.later.append({"change": 0, "by": "failure", "path": path})
+        run.planning.is_due = True
 
 
 def take_request(run: RunState, attempt: Attempt, data: Json) -> NodeError | None:
@@ -74,6 +75,7 @@ def node_completed(run: RunState, attempt: Attempt, request: str) -> None:
         "change": 0, "by": "node", "path": attempt.path, "request": request,
     }  # fmt: skip
     run.planning.later.append(asked)
+    run.planning.is_due = True
 
 
 def follow(run: RunState) -> None:
@@ -81,11 +83,15 @@ def follow(run: RunState) -> None:
 
     A failure comes first, since all failures are told in its words; what nodes want comes one by one.
     """
-    while run.planning.open is None and _request_next(run):
-        pass  # without budget it is refused at once
+    planning = run.planning
+    while planning.open is None and planning.is_due:
+        planning.is_due = (
+            False  # until it is closed, which may be at once: without budget it is refused
+        )
+        _request_next(run)
 
 
-def _request_next(run: RunState) -> bool:
+def _request_next(run: RunState) -> None:
     planning = run.planning
     later, planning.later = planning.later, []
     wanted = [each for each in later if each["by"] == "node"]
@@ -95,14 +101,14 @@ def _request_next(run: RunState) -> bool:
         if asked is not None:
             planning.later = wanted
             _request(run, {**asked, "change": planning.made + 1})
-            return True
+            return
     is_over = planning.count >= planning.most
     why = f"{planning.most} changes were asked for" if is_over else "a failure stops the run"
     for each in wanted:
         message = f"the plan is not changed any more: {why}"
         run.emit(NODE_LOG, {"message": message, "level": "warning"}, each.get("path"))
     run.root.stop()
-    return False
+    run.mark_changed(run.root)
 
 
 def _request(run: RunState, asked: PlanRequestedData) -> None:
@@ -165,6 +171,7 @@ def refuse(run: RunState, error: PlanwaveError) -> None:
 def close(run: RunState) -> None:
     """Let nodes start again, unless the next change is due."""
     run.planning.open = run.planning.request_id = None
+    run.planning.is_due = True
     run.slots.reopen(_HOLD)
     run.mark_changed(run.root)
 

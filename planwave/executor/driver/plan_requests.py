@@ -42,6 +42,7 @@ def node_failed(run: RunState, graph_run: GraphRun, path: str) -> None:
     if graph_run is run.root and run.options.replans_on_failure:
         run.planning.later.append({"change": 0, "by": "failure", "path": path})
         run.planning.is_due = True
+        follow(run)  # at once: after a failure without a request, replay stops the run
 
 
 def take_request(run: RunState, attempt: Attempt, data: Json) -> NodeError | None:

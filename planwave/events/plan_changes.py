@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events.node_state import NodeState
+from planwave.events.request_text import is_approved, is_change_request, is_plan_approval
 from planwave.events.types import PlanRefused, PlanRequested, PlanRevised
 from planwave.graph.editing.revision import Progress, changed_graph
 from planwave.shapes.common import GraphDocument
 
 if TYPE_CHECKING:
     from planwave.events.state import ExecutionState
+    from planwave.events.types import ResumedData
     from planwave.graph.model import Graph
+    from planwave.shapes.executions import PlanApprovalResponse
     from planwave.shapes.nodes import (
         PlanChangeResponse,
         PlanRequestResponse,
@@ -36,7 +39,7 @@ class PlanChanges:
         dropped: The ids of all nodes that were dropped.
         refused: The changes that were requested and not made, in order.
         open: The change that is being written, or waits for a person; None without one.
-        requested: How many were requested.
+        requested: How many were requested of a model.
     """
 
     records: list[PlanChangeResponse] = field(default_factory=list["PlanChangeResponse"])
@@ -71,7 +74,7 @@ class PlanChanges:
 
     def request(self, event: PlanRequested) -> None:
         """Take note of a change that the execution waits for."""
-        self.requested += 1
+        self.requested += event.data["by"] != "person"
         self.open = {"at": event.at, **event.data}
 
     def refuse(self, event: PlanRefused) -> None:
@@ -113,6 +116,25 @@ class PlanChanges:
         for node_id in change["dropped_nodes"]:
             floors.pop(node_id, None)
         state.nodes = {**own, **nodes}  # nested nodes come last, as before
+
+
+def approval_after(
+    approval: PlanApprovalResponse | None, request: Any, data: ResumedData
+) -> PlanApprovalResponse | None:
+    """Return the approval of the plan after an answer to a request of the execution itself.
+
+    It holds for one graph: an approved change of that binds it to the changed one.
+    """
+    if is_plan_approval(request):
+        after: PlanApprovalResponse = {**(approval or {"plan_hash": request["plan_hash"]})}
+    elif is_change_request(request) and approval is not None and is_approved(data.get("answer")):
+        after = {"plan_hash": request["hash"]}
+    else:
+        return approval
+    after["answer"] = data.get("answer")
+    if (who := data.get("answered_by")) is not None:
+        after["answered_by"] = who
+    return after
 
 
 def has_begun(node: NodeState) -> bool:

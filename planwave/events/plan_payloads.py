@@ -70,6 +70,8 @@ _REVISION_FIELDS: Final = ("change", "base", "hash", "graph_change")
 def revision_of(request: Mapping[str, Any]) -> PlanRevisedData:
     """Return what the event of a change says that a request is about; the driver adds the waves."""
     fields = {name: request[name] for name in _REVISION_FIELDS}
+    if "revised_by" in request:
+        fields["revised_by"] = request["revised_by"]
     return cast("PlanRevisedData", {**fields, "note": request["answer"], "floor": 1})
 
 

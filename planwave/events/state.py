@@ -15,7 +15,7 @@ from planwave.events.budget import ActiveTime, Budget
 from planwave.events.graphs import NestedGraphs
 from planwave.events.node_state import ENDED_NODE, NodeState, OpenRequest
 from planwave.events.paths import ancestor_paths
-from planwave.events.plan_changes import PlanChanges
+from planwave.events.plan_changes import PlanChanges, approval_after
 from planwave.events.plan_payloads import PlanRevisedData
 from planwave.events.request_text import field_of, is_approved, is_plan_approval, is_timer
 from planwave.events.types import (
@@ -380,11 +380,8 @@ def _resumed(state: ExecutionState, event: ExecutionResumed) -> None:
     if request_id is not None:
         request = state.requests.get(request_id)
         state.close_request(request_id, "answered" if "answer" in event.data else "cancelled")
-        if request is not None and is_plan_approval(request.request):
-            approval = state.approval or {"plan_hash": field_of(request.request, "plan_hash")}
-            state.approval = {**approval, "answer": event.data.get("answer")}
-            if (who := event.data.get("answered_by")) is not None:
-                state.approval["answered_by"] = who
+        if request is not None:
+            state.approval = approval_after(state.approval, request.request, event.data)
     if state.budget is not None:
         state.budget.observe(event)
         state.active_time.stop(state.last_at)

@@ -229,6 +229,7 @@ class RevisePlan:
         create: Returns a run of that graph, of which nothing has been started; ``floors`` are the lowest waves of nodes.
         reply: Gets the outcome; None where no caller waits.
         stored: All events of the execution that are durable; the driver reads them before the turn.
+        request: What a person is asked first; None where the change is made at once.
     """
 
     graph: Graph
@@ -236,6 +237,7 @@ class RevisePlan:
     create: Callable[..., GraphRun]
     reply: ReplyTo | None = None
     stored: Sequence[Event] = ()
+    request: Json = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planwave.expressions import NODES
 from planwave.expressions.renaming import may_name_any_node
@@ -14,6 +14,9 @@ from planwave.graph.model import FLOW, LINK, Edge, Graph, Json, Node
 from planwave.graph.protocols import NodeTypes, effect_of
 from planwave.graph.subgraphs import all_nodes, effects_of, subgraphs_of
 from planwave.planner.capabilities import SERVER_TYPE, calls_model
+
+if TYPE_CHECKING:
+    from planwave.shapes.plans import AdditionDocument
 
 _HOST: Final = re.compile(r"\b(?:https?|wss?)://([^\s/?#\"'\\]+)", re.IGNORECASE)
 _FIXED_HOST: Final = re.compile(
@@ -60,6 +63,12 @@ def new_access(before: Graph, after: Graph, catalogue: NodeTypes) -> list[Access
         new.setdefault(each[:2], each)
     found = list(new.values())
     return found + [e for e in _new_sources(before, after, catalogue) if e[:2] not in new]
+
+
+def additions_of(before: Graph, after: Graph, catalogue: NodeTypes) -> list[AdditionDocument]:
+    """Return what ``new_access`` does, as documents have it."""
+    found = new_access(before, after, catalogue)
+    return [cast("AdditionDocument", each._asdict()) for each in found]
 
 
 def _access_of(graph: Graph, catalogue: NodeTypes) -> Iterator[Access]:

@@ -87,6 +87,8 @@ class PlanChangeResponse(TypedDict):
     graph_change: GraphChangeDocument
     dropped: list[NodeSnapshot]
     """The steps that it dropped although they had begun, as they were by then."""
+    request_id: NotRequired[str]
+    """The request that a person answers before the change is made, where the plan needs an approval."""
 
 
 class PlanRequestResponse(TypedDict):

@@ -208,7 +208,8 @@ async def revise_execution(
 
     Steps that have begun stay as they are, with what decided their inputs; all others may be changed, rewired, added and
     dropped, and failed ones dropped. What runs goes on, and nothing that has run is run again. With `If-Match` the graph
-    must still have that hash (`plan_hash` of the execution), else the answer is `412`.
+    must still have that hash (`plan_hash` of the execution), else the answer is `412`. Where the plan needs an approval, a
+    person is asked first: `request_id` says in which request, and the change is made once that is approved.
     """
     with prefix_error_pointers(GRAPH_POINTER):
         change = await service.changes.revise(

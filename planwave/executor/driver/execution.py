@@ -314,13 +314,16 @@ class Execution:
         self._mailbox.post(ResumeExecution(reason, reply))
         return done
 
-    def revise(self, graph: Graph, data: PlanRevisedData) -> asyncio.Future[None]:
+    def revise(
+        self, graph: Graph, data: PlanRevisedData, request: Json = None
+    ) -> asyncio.Future[None]:
         """Change the graph that is run; done once that is durable.
 
         Args:
             graph: The graph that it becomes, without errors.
             data: What the event of the change says: ``change`` is one more than the changes before, ``base`` and
                 ``hash`` are of the graphs; the driver adds the waves.
+            request: What a person is asked first, a ``plan-change``; None to make the change at once.
 
         Raises (from the future):
             Conflict: ``plan-changed``, ``approval-open``; it has just ended.
@@ -328,7 +331,7 @@ class Execution:
         """
         change = self._change(graph, data)
         reply, done = self._mailbox.expect_command_reply()
-        self._mailbox.post(replace(change, reply=reply))
+        self._mailbox.post(replace(change, reply=reply, request=request))
         return done
 
     def expire(self, request_id: str) -> None:
@@ -497,7 +500,7 @@ class Execution:
             return None
         data = revision_of(asked.request)
         if answer.answered_by is not None:
-            data["revised_by"] = answer.answered_by
+            data.setdefault("revised_by", answer.answered_by)
         document = changed_graph(state.graph or NO_GRAPH, data["graph_change"])
         graph, _ = read_graph(cast("Mapping[str, Json]", document))
         return replace(self._change(graph, data), stored=stored)

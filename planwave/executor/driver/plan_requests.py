@@ -122,6 +122,13 @@ def _is_unhandled(run: RunState, asked: PlanRequestedData) -> bool:
     return asked["by"] == "failure" and asked.get("path") in run.root.failures
 
 
+def propose(run: RunState, asked: PlanRequestedData) -> None:
+    """Hold the execution for a change that a person has made, and that waits for the approval of the plan."""
+    run.emit(PLAN_REQUESTED, asked)
+    run.planning.open = asked
+    run.slots.close(_HOLD)
+
+
 def _is_spent(run: RunState) -> bool:
     """Return whether nothing is left of an amount of the budget of the execution."""
     budget = run.budget

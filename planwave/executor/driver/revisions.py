@@ -12,7 +12,7 @@ from typing import cast
 
 from planwave.errors import Conflict, GraphInvalid, InvalidTransition, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
-from planwave.events.plan_payloads import PlanRevisedData
+from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.events.request_text import is_about_running, is_approved, rejection_text
 from planwave.events.types import (
     PLAN_REVISED,
@@ -62,6 +62,9 @@ def revise(run: RunState, command: RevisePlan) -> None:
             hint="wait until it is made or refused, or cancel the execution",
         )
     _require_approved(run)
+    if command.request is not None:
+        _propose(run, command)
+        return
     _revise(run, command)
     if request_id is not None:
         run.requests.close(request_id, "cancelled")
@@ -99,6 +102,29 @@ def _make_or_refuse(
 
 
 # -- changes that a person decides about -----------------------------------------------------------
+
+
+def _propose(run: RunState, command: RevisePlan) -> None:
+    """Ask a person about the change of another person, as the plan needs an approval.
+
+    Raises:
+        Conflict: ``approval-open``: a person decides about another change; ``plan-changed``.
+        GraphInvalid: The graph cannot become that one.
+    """
+    if (request_id := run.planning.request_id) is not None:
+        raise Conflict(
+            "a person has to decide about another change of the plan first",
+            code="approval-open",
+            hint=f"answer request {request_id}",
+        )
+    state = fold([*command.stored, *run.events])
+    change, note = command.data["change"], command.data.get("note")
+    if len(state.changes) + 1 != change:
+        raise plan_changed()
+    _require_possible(run, command, state)
+    asked: PlanRequestedData = {"change": change, "by": "person"}
+    plan_requests.propose(run, {**asked, "request": note} if note else asked)
+    _ask(run, command.request)
 
 
 def _ask(run: RunState, request: Json) -> None:

@@ -236,7 +236,7 @@ class History:
         plan_request: The event with the change that was being written, or waits for a person; None without one.
         plan_asks: What asks for the next change: nodes that failed since the last request, and what nodes
             want that was not requested yet.
-        plan_requests: How many changes were requested.
+        plan_requests: How many changes were requested of a model.
         plan_changes: How many were made, by people too.
         spending: The usage that was paid.
         budget_waits: The paths of the nodes that wait for the budget.
@@ -345,8 +345,8 @@ class History:
         self.nested_runs.add(event)
         self.plan_request = event if event.type == "plan.requested" else None
         if event.type == "plan.requested":
-            self.plan_requests += 1
             asked = event.data
+            self.plan_requests += asked["by"] != "person"
             self.plan_asks = [
                 each
                 for each in self.plan_asks

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planwave.events import ENDED_STATUS
 from planwave.events.plan_changes import NO_GRAPH
+from planwave.events.plan_payloads import revision_of
+from planwave.events.request_text import is_change_request
 from planwave.graph.editing.revision import changed_graph, graph_change
 from planwave.graph.model import Json
 from planwave.graph.plan import graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
+from planwave.planner.plan_access import additions_of
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.command_rules import NOTE_CHARS, Revise
@@ -25,8 +28,27 @@ from planwave.service.plans.proposals import plan_of_run, replan_document, requi
 from planwave.service.plans.revision_service import RevisionService
 
 if TYPE_CHECKING:
+    from planwave.events.node_state import OpenRequest
     from planwave.shapes.nodes import PlanChangeResponse
-    from planwave.shapes.plans import ReplanResponse
+    from planwave.shapes.plans import AdditionDocument, ReplanResponse
+
+
+def change_that_waits(request: OpenRequest) -> PlanChangeResponse | None:
+    """Return the change that a request asks a person about; None for other requests."""
+    if not is_change_request(request.request):
+        return None
+    data = revision_of(request.request)
+    return {
+        "change": data["change"],
+        "at": request.since,
+        "base": data["base"],
+        "hash": data["hash"],
+        "note": data.get("note", ""),
+        "revised_by": data.get("revised_by"),
+        "graph_change": data["graph_change"],
+        "dropped": [],
+        "request_id": request.request_id,
+    }
 
 
 class ExecutionChanges:
@@ -59,7 +81,8 @@ class ExecutionChanges:
     ) -> PlanChangeResponse:
         """Change the graph of an execution that runs or waits; the change is durable when this returns.
 
-        What has begun stays as it is, with what decided its inputs; all else may be changed, added and dropped.
+        What has begun stays as it is, with what decided its inputs; all else may be changed, added and dropped. Where the
+        plan needs an approval, a person is asked about the change first: ``request_id`` of what is returned.
 
         Args:
             execution_id: Which.
@@ -69,7 +92,7 @@ class ExecutionChanges:
 
         Raises:
             NotFound: There is none of that id.
-            Conflict: ``already-ended``, ``not-started``, ``approval-needed``, ``restricted-run``, ``plan-changed``.
+            Conflict: ``already-ended``, ``not-started``, ``approval-open``, ``restricted-run``, ``plan-changed``.
             PreconditionFailed: ``plan-changed``: it runs another graph than any of those expected.
             GraphInvalid: The graph cannot run, or what has begun would change: ``frozen-node``, ``frozen-input``,
                 ``used-id``; ``nothing-changed``.
@@ -91,12 +114,20 @@ class ExecutionChanges:
         before_graph = state.graph or NO_GRAPH
         document = changed_graph(before_graph, graph_change(before_graph, new.document))
         versions = None if expected is None else sorted(expected)
-        command = Revise(document, versions, note[:NOTE_CHARS], current_principal().as_json())
+        new_additions: Sequence[AdditionDocument] = ()
+        if state.approval is not None:
+            present, _ = read_graph(before_graph)
+            new_additions = additions_of(present, new, self._dependencies.catalogue)
+        by = current_principal().as_json()
+        command = Revise(document, versions, note[:NOTE_CHARS], by, new_additions)
         command.check(state)
         await self._executions.send_command(execution_id, command)
-        records = (await self._executions.live_executions.state(execution_id)).changes.records
+        state = await self._executions.live_executions.state(execution_id)
         made = graph_hash(read_graph(document)[0])
-        return next(each for each in reversed(records) if each["hash"] == made)
+        records = reversed(state.changes.records)
+        asked = (change_that_waits(each) for each in state.requests.values())
+        found = next((each for each in asked if each and each["hash"] == made), None)
+        return found or next(each for each in records if each["hash"] == made)
 
     async def replan(
         self,

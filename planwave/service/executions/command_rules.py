@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from planwave.errors import Conflict, Gone, NotFound, PreconditionFailed
 from planwave.events import ENDED_NODE, ENDED_STATUS, ExecutionState
 from planwave.events.plan_changes import NO_GRAPH
-from planwave.events.request_text import field_of
+from planwave.events.request_text import field_of, is_change_request
 from planwave.events.types import REQUESTED, WAITING
 from planwave.executor.driver.commands import not_paused
 from planwave.executor.driver.execution import ALREADY_ENDED
@@ -30,17 +30,19 @@ from planwave.service.executions.answers import (
     require_answer_size,
     validate_answer,
 )
+from planwave.service.executions.plan_approval import change_request
 from planwave.service.queries.digest import deadline_of
 
 if TYPE_CHECKING:
     import asyncio
 
     from planwave.events import Event
-    from planwave.events.plan_payloads import PlanRevisedData
+    from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
     from planwave.executor.driver.execution import Execution
     from planwave.graph.model import Json
     from planwave.principals import PrincipalDocument
     from planwave.shapes.common import GraphDocument
+    from planwave.shapes.plans import AdditionDocument
 
 NOTE_CHARS: Final = 1_000
 """The characters of the note of a change."""
@@ -239,19 +241,20 @@ class Revise:
         expected: The hashes of which the graph that is run must have one; None for any.
         note: Why, in the words of who asked for it.
         revised_by: Who asked for it.
+        additions: What it reaches that the graph that is run does not: for who approves it, where the plan needs that.
     """
 
     graph: GraphDocument
     expected: Sequence[str] | None
     note: str
     revised_by: PrincipalDocument
+    additions: Sequence[AdditionDocument] = ()
 
     def check(self, state: ExecutionState) -> None:
         """Raise if the graph of the execution cannot be changed now.
 
         Raises:
-            Conflict: ``already-ended``, ``not-started``; ``approval-needed``: people approved the graph as it is;
-                ``restricted-run``: only a part of the graph is run.
+            Conflict: ``already-ended``, ``not-started``; ``restricted-run``: only a part of the graph is run.
             PreconditionFailed: ``plan-changed``: the graph has another hash.
         """
         if state.status in ENDED_STATUS:
@@ -259,12 +262,6 @@ class Revise:
             message = f"execution {state.execution_id} is already {state.status}"
             raise Conflict(message, code="already-ended", hint=hint)
         _require_started(state)
-        if state.approval is not None:
-            raise Conflict(
-                "the plan of the execution needs an approval, and the changed plan would have none",
-                code="approval-needed",
-                hint="fork it with the changed graph: the fork asks for the approval",
-            )
         options = state.options or {}
         if options.get("run_to") or options.get("run_from"):
             raise Conflict(
@@ -275,12 +272,13 @@ class Revise:
         require_version(state.plan_hash or hash_of_graph(state), self.expected)
 
     def send(self, execution: Execution, state: ExecutionState) -> asyncio.Future[None]:
-        """Give the command to the driver; done once it is durable.
+        """Give the command to the driver; done once it, or the request for its approval, is durable.
 
         Raises:
             PlanwaveError: As ``check``.
         """
         self.check(state)
+        before, _ = read_graph(state.graph or NO_GRAPH)
         graph, _ = read_graph(self.graph)
         data: PlanRevisedData = {
             "change": len(state.changes) + 1,
@@ -292,7 +290,11 @@ class Revise:
         }
         if self.note:
             data["note"] = self.note
-        return execution.revise(graph, data)
+        if state.approval is None:
+            return execution.revise(graph, data)
+        asked: PlanRequestedData = {"change": data["change"], "by": "person"}
+        request = change_request(asked, data, (before, graph), self.additions)
+        return execution.revise(graph, data, request)
 
 
 Command: TypeAlias = Cancel | CancelNode | Pause | Resume | Answer | Expire | Revise
@@ -317,10 +319,14 @@ def has_done(event: Event, command: Command) -> bool:
             is_answer = "answer" in data and data.get("request_id") == request_id
             is_same = field_of(data.get("answer"), "decision") == field_of(answer, "decision")
             return is_answer and is_same and data.get("answered_by") == answered_by
-        case Revise(graph, _, note, revised_by):
+        case Revise(graph, note=note, revised_by=revised_by):
             is_same = event.type == "plan.revised" and data.get("revised_by") == revised_by
+            asked = data.get("request") if event.type == "execution.paused" else None
+            if is_change_request(asked):  # the change waits for an approval
+                is_same, data = field_of(asked, "revised_by") == revised_by, asked
             wanted = is_same and graph_hash(read_graph(graph)[0])
-            return is_same and data.get("hash") == wanted and (data.get("note") or "") == note
+            said = data.get("note") or data.get("answer") or ""
+            return is_same and data.get("hash") == wanted and said == note
         case Expire():
             return False
 

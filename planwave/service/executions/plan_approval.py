@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planwave.events import ExecutionState
     from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
     from planwave.graph.model import Graph, Json
-    from planwave.planner.plan_access import Access
+    from planwave.shapes.plans import AdditionDocument
 
 REJECT: Final = "reject"
 
@@ -63,7 +63,7 @@ def change_request(
     asked: PlanRequestedData,
     data: PlanRevisedData,
     graphs: tuple[Graph, Graph],
-    additions: Sequence[Access],
+    additions: Sequence[AdditionDocument],
 ) -> dict[str, Json]:
     """Return the request for approval of a change of the graph that is run: all that it does and reaches.
 
@@ -73,7 +73,7 @@ def change_request(
         graphs: The graph that is run, and the one that it becomes.
         additions: What it reaches that the graph that is run does not.
     """
-    listed = ", ".join(f"{each.kind} {each.name}" for each in additions)
+    listed = ", ".join(f"{each['kind']} {each['name']}" for each in additions)
     reached = f" It would reach what the plan does not: {listed}." if listed else ""
     before, after = (each.to_document() for each in graphs)
     return cast(
@@ -88,7 +88,8 @@ def change_request(
             "hash": data["hash"],
             "graph_change": data["graph_change"],
             "difference": {"title": None, **graph_difference(before, after)},
-            "additions": [each._asdict() for each in additions],
+            "additions": [*additions],
+            **({"revised_by": data["revised_by"]} if "revised_by" in data else {}),
         },
     )
 

@@ -19,7 +19,7 @@ from planwave.graph.model import Graph
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_graph
-from planwave.planner.plan_access import new_access
+from planwave.planner.plan_access import additions_of
 from planwave.planner.revised_plan import RevisedPlan, Revision
 from planwave.principals import current_principal
 from planwave.providers.protocols import CallScope
@@ -92,8 +92,9 @@ async def write_change(
         "floor": 1,
         "note": revision.reading.answer[:NOTE_CHARS],
     }
-    new = new_access(plan.graph, graph, dependencies.catalogue)
-    request = change_request(asked, data, (plan.graph, graph), new) if new else None
+    new = additions_of(plan.graph, graph, dependencies.catalogue)
+    must_ask = new or state.approval is not None
+    request = change_request(asked, data, (plan.graph, graph), new) if must_ask else None
     return WrittenChange(graph, data, request=request, usage=usage)
 
 

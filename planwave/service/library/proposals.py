@@ -79,14 +79,22 @@ def revise_command(
     new = build_graph(source, catalogue).graph
     before = state.graph or NO_GRAPH
     document = changed_graph(before, graph_change(before, new.document))
-    command = Revise(document, expected, note[:NOTE_CHARS], LIBRARY.as_json())
-    command.check(state)
     graph, _ = read_graph(before)
+    reached = [] if state.approval is None else _additions_of(graph, new, catalogue)
+    command = Revise(document, expected, note[:NOTE_CHARS], LIBRARY.as_json(), reached)
+    command.check(state)
     progress = state.changes.progress(state.nodes, graph)
     if findings := revision_findings(graph, new, progress, catalogue):
         raise GraphInvalid(findings)
     require_inputs_for(run.spec, new, catalogue)
     return command
+
+
+def _additions_of(before: Graph, after: Graph, catalogue: NodeTypes) -> list[AdditionDocument]:
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    from planwave.planner.plan_access import additions_of
+
+    return additions_of(before, after, catalogue)
 
 
 def require_services(

@@ -19,7 +19,7 @@ from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.result import result_text
-from planwave.planner.plan_access import new_access
+from planwave.planner.plan_access import additions_of
 from planwave.planner.revised_plan import RevisedPlan, Revision
 from planwave.principals import current_principal
 
@@ -64,10 +64,7 @@ def proposal_of(
             "title": title if title[0] != title[1] else None,
             **graph_difference(before, after),
         },
-        "additions": [
-            {"kind": each.kind, "name": each.name, "node": each.node}
-            for each in new_access(plan.graph, reading.graph, catalogue)
-        ],
+        "additions": additions_of(plan.graph, reading.graph, catalogue),
         "diagnostics": [each.as_json() for each in reading.diagnostics],
         "provider": revision.provider,
         "model": revision.model,

@@ -36,6 +36,7 @@ from tests.support.graph.builders import make_edge
 NOW = "2026-01-01T00:00:00.000000+00:00"
 REFUSALS = {
     "frozen-node", "frozen-input", "used-id", "nothing-changed", "plan-changed", "change-requested",
+    "approval-open",
 }  # fmt: skip
 OUTPUT = "output"
 
@@ -97,6 +98,12 @@ def without_doubles(edges: Sequence[Edge]) -> tuple[Edge, ...]:
     return tuple(seen.values())
 
 
+def request_about(data: PlanRevisedData) -> dict[str, Any]:
+    """What a person is asked about a change, as far as the driver reads it."""
+    actions = ["approve", "reject"]
+    return {**data, "kind": "plan-change", "answer": data.get("note", ""), "actions": actions}
+
+
 DOES = ("fails", "fails once", "asks", "chooses")
 HANDLES = (OUTPUT, "left", "right")
 
@@ -122,7 +129,6 @@ class RevisedRun:
         self.choices, self._joins = choices, joins
         self._count = 0
         self.refusals: list[str] = []
-        self.made = 0
         self.written: dict[int, WrittenChange] = {}
         self.decisions: dict[str, bool] = {}
         self.shown: dict[int, list[Sequence[Event]]] = {}
@@ -227,13 +233,14 @@ class RevisedRun:
         if execution.has_ended or state.graph is None:
             return
         try:
-            await execution.revise(*self.random_change(state))
+            graph, data = self.random_change(state)
+            must_ask = self.options.max_replans > 0 and self.choices.one_in(3)
+            request = request_about(data) if must_ask else None
+            await execution.revise(graph, data, request)
         except GraphInvalid as error:
             self.refusals += [each.code for each in error.diagnostics]
         except Conflict as error:
             self.refusals.append(error.code)
-        else:
-            self.made += 1
 
     async def write_change(
         self, asked: PlanRequestedData, number: int, events: Sequence[Event]
@@ -249,13 +256,7 @@ class RevisedRun:
                 self.written[number] = WrittenChange(error=refusal, usage=[usage])
                 return self.written[number]
             graph, data = self._likely_change(state)
-            request = {
-                **data,
-                "kind": "plan-change",
-                "answer": "",
-                "actions": ["approve", "reject"],
-            }
-            asked_first = request if self.choices.one_in(2) else None
+            asked_first = request_about(data) if self.choices.one_in(2) else None
             self.written[number] = WrittenChange(graph, data, request=asked_first, usage=[usage])
         return self.written[number]
 

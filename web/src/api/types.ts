@@ -660,6 +660,8 @@ export type PlanChangeResponse = {
   graph_change: GraphChangeDocument;
   /** The steps that it dropped although they had begun, as they were by then. */
   dropped: NodeSnapshot[];
+  /** The request that a person answers before the change is made, where the plan needs an approval. */
+  request_id?: string;
 };
 
 /** The plan is written again: earlier titles, nodes and edges are void. */

@@ -113,6 +113,10 @@ def _told(ctx: CommandContext, execution_id: str, change: PlanChangeResponse) ->
         f"{counted(len(what['dropped_nodes']), 'step')} dropped",
     ]
     done = f"Changed {execution_id} (change {change['change']}): {', '.join(parts)}"
-    see = f"Watch it with: {ctx.command_hint(f'watch {execution_id}')}"
     fields = {"change": change["change"], "hash": change["hash"]}
+    if (request_id := change.get("request_id")) is not None:
+        asks = f"A person has to approve the change of {execution_id} first: {', '.join(parts)}"
+        way = f"Answer with: {ctx.command_hint(f'answer {execution_id} {request_id}')}"
+        return CommandResult("paused", asks, way, json_fields={**fields, "request_id": request_id})
+    see = f"Watch it with: {ctx.command_hint(f'watch {execution_id}')}"
     return CommandResult("executing", done, see, json_fields=fields)

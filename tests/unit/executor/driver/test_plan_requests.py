@@ -24,6 +24,7 @@ from tests.support.engine.generic_nodes import (
     node_event,
     result_with,
 )
+from tests.support.engine.revised_runs import request_about
 from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
@@ -47,16 +48,6 @@ def after(seconds: float, act: Callable[[], Any] = result_with) -> Any:
 
 def raise_error() -> None:
     raise NodeError("no such page", code="gone")
-
-
-def request_about(data: PlanRevisedData) -> dict[str, Any]:
-    """What a person is asked about a change, as far as the driver reads it."""
-    return {
-        **data,
-        "kind": "plan-change",
-        "answer": data.get("note"),
-        "actions": ["approve", "reject"],
-    }
 
 
 class Writer:

@@ -203,6 +203,59 @@ async def test_an_execution_that_waits_for_a_person_is_changed_in_the_store_and_
         }  # fmt: skip
 
 
+async def approved(service: Service, work: Held) -> str:
+    """Start an execution of the chain whose plan a person approves; its second node waits."""
+    execution_id = (await execute_goal(service, require_approval=True)).execution_id
+    await service.executions.wait(execution_id)
+    with pytest.raises(Conflict) as refused:
+        await service.changes.revise(execution_id, WIDENED)
+    assert refused.value.code == "approval-open", "the plan itself is decided about first"
+    await answered(service, execution_id, "approve")
+    await until(lambda: work.runs["b held"])
+    return execution_id
+
+
+async def answered(service: Service, execution_id: str, decision: str) -> None:
+    state = await service.executions.live_executions.state(execution_id)
+    (request_id,) = state.requests
+    await service.executions.answer(execution_id, request_id, {"decision": decision})
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+async def test_a_change_of_a_plan_that_needs_an_approval_asks_for_one_by_its_hash(
+    decision: str,
+) -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await approved(service, work)
+        before = (await service.executions.document(execution_id))["approval"]["plan_hash"]
+        change = await service.changes.revise(execution_id, WIDENED, note="also cover costs")
+        state = await service.executions.live_executions.state(execution_id)
+        (asked,) = state.requests.values()
+        assert change["request_id"] == asked.request_id
+        assert asked.request["hash"] == change["hash"] == graph_hash(read_graph(WIDENED)[0])
+        assert (asked.request["by"], asked.request["answer"]) == ("person", "also cover costs")
+        assert not state.changes.records
+        with pytest.raises(Conflict) as refused:
+            await service.changes.revise(execution_id, WIDENED, note="once more")
+        assert refused.value.code == "approval-open"
+        work.gate.set()
+        await until(lambda: work.runs["b"])
+        assert not work.runs["costs"]
+        await answered(service, execution_id, decision)
+        await service.executions.wait(execution_id)
+        document = await service.executions.document(execution_id)
+        assert document["status"] == "completed"
+        is_made = decision == "approve"
+        assert work.runs["costs"] == is_made
+        assert document["approval"]["plan_hash"] == (change["hash"] if is_made else before)
+        made = [(each["note"], each["revised_by"]) for each in document.get("changes", ())]
+        assert made == ([("also cover costs", change["revised_by"])] if is_made else [])
+        fork = await service.executions.fork(execution_id, rerun=["c"], start=False)
+        told = (await service.executions.document(fork.execution_id))["approval"]
+        assert told == {"plan_hash": document["approval"]["plan_hash"], "approved_in": execution_id}
+
+
 async def test_a_part_of_a_graph_that_is_run_is_not_changed() -> None:
     work = Held()
     async with opened(CHAIN, work) as service:

@@ -213,6 +213,25 @@ async def test_a_request_about_a_change_outlives_its_process_and_no_model_is_ask
         assert document["usage"]["calls"] == 1
 
 
+async def test_a_change_that_reaches_nothing_new_asks_where_the_plan_needs_an_approval() -> None:
+    models = WatchedModel([changes(*REPLACES)])
+    async with service_of(models) as calls:
+        options = {"replan": REPLAN}
+        body = {"graph": GRAPH, "start": True, "options": options, "require_approval": True}
+        started = await calls.post_json("/api/execute", body, 202)
+        path = f"/api/executions/{started['execution_id']}"
+        for kind in ("plan-approval", "plan-change"):
+            await at_rest(calls, path)
+            asked = await asked_in(calls, path)
+            assert asked["request"]["kind"] == kind
+            answer = {"decision": "approve"}
+            await calls.post_json(f"{path}/requests/{asked['request_id']}", answer)
+        document = await at_rest(calls, path)
+        assert document["status"] == "completed"
+        assert asked["request"]["additions"] == []
+        assert document["approval"]["plan_hash"] == asked["request"]["hash"]
+
+
 @pytest.mark.parametrize(
     ("replies", "code"),
     [

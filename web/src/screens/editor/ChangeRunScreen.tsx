@@ -3,7 +3,6 @@ import { Link, useNavigate, useParams } from "react-router";
 import { useStore } from "zustand";
 import { ApiError } from "@/api/http";
 import { useRevise } from "@/api/mutations";
-import { useExecution } from "@/api/queries";
 import type {
   CheckResponse,
   DiagnosticResponse,
@@ -76,7 +75,7 @@ function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
   const [words, setWords] = useState("");
   const [note, setNote] = useState("");
   const saving = useSaving(run, store);
-  const obstacle = useObstacle(run);
+  const obstacle = changeObstacle(run);
   useEffect(() => guardUnsaved(store), [store]);
   const rebase = () => {
     store.rebase(planOf(run, graph));
@@ -198,12 +197,6 @@ function noteOf({ request }: ReplanResponse): string {
   return `in words: ${request}`.slice(0, NOTE_CHARS);
 }
 
-/** Returns why the service would change nothing of the run, once it is known. */
-function useObstacle(run: RunState): string | undefined {
-  const execution = useExecution(run.executionId).data;
-  return changeObstacle(run, execution ?? { approval: null });
-}
-
 /** Returns why the change cannot be made now, if so. */
 function whyNot(isOld: boolean, isChanged: boolean, errors: string | undefined) {
   if (isOld) return "Load the run again first";
@@ -283,9 +276,13 @@ function useSaving(run: RunState, store: EditorStore) {
     const { content, saved } = store.getState();
     setError(null);
     try {
-      await revise.mutateAsync({ hash, body: { graph, note } });
+      const { request_id } = await revise.mutateAsync({ hash, body: { graph, note } });
       if (graph === content.graph) store.accept({ ...saved, graph }, content);
-      showToast({ text: "The run goes on with the changed plan." });
+      showToast({
+        text: request_id
+          ? "The change waits for an approval, as the plan needs one."
+          : "The run goes on with the changed plan.",
+      });
       navigate(`/runs/${run.executionId}`);
     } catch (fault) {
       fail(fault, graph);

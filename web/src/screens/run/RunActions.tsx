@@ -39,7 +39,7 @@ function LiveActions(props: RunActionsProps) {
   const isNarrow = useBreakpoint("narrow");
   const navigate = useNavigate();
   const execution = useExecution(run.executionId).data;
-  const mayChange = !isInterrupted && execution && changeObstacle(run, execution) === undefined;
+  const mayChange = !isInterrupted && execution && changeObstacle(run) === undefined;
   const change = mayChange ? changeAction(run.executionId) : undefined;
   const isRequested = isInterrupted || (isPaused && run.pause !== "waiting");
   return (

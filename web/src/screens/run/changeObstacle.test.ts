@@ -4,15 +4,20 @@ import { changeObstacle } from "./changeObstacle";
 
 const STARTED: RunState = { ...newRunState("x"), startedAt: "2026-01-01T00:00:00Z" };
 
-test.each<[Partial<RunState>, object | null, string | undefined]>([
-  [{}, null, undefined],
-  [{}, { plan_hash: "h", answer: { decision: "approve" } }, "needs an approval"],
-  [{ startedAt: null }, { plan_hash: "h" }, "not started"],
-  [{ endedAt: "2026-01-01T00:00:01Z" }, null, "has ended"],
-  [{ options: { run_to: ["a"] } as RunState["options"] }, null, "a part of its plan"],
-  [{ options: { run_from: ["a"] } as RunState["options"] }, null, "a part of its plan"],
-])("of a run with %o and the approval %o: %s", (state, approval, words) => {
-  const found = changeObstacle({ ...STARTED, ...state }, { approval: approval as never });
+const asks = (kind: string) => ({
+  ...{ request_id: "r3", path: null, request: { kind }, since: "", timeout_s: null },
+});
+
+test.each<[Partial<RunState>, string | undefined]>([
+  [{}, undefined],
+  [{ startedAt: null }, "not started"],
+  [{ requests: new Map([["r3", asks("plan-approval")]]) }, "waits for an approval"],
+  [{ requests: new Map([["r9", asks("plan-change")]]) }, undefined],
+  [{ endedAt: "2026-01-01T00:00:01Z" }, "has ended"],
+  [{ options: { run_to: ["a"] } as RunState["options"] }, "a part of its plan"],
+  [{ options: { run_from: ["a"] } as RunState["options"] }, "a part of its plan"],
+])("of a run with %o: %s", (state, words) => {
+  const found = changeObstacle({ ...STARTED, ...state });
   if (words === undefined) expect(found).toBeUndefined();
   else expect(found).toContain(words);
 });

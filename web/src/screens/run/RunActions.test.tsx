@@ -1,8 +1,7 @@
-import { screen, waitFor } from "@testing-library/react";
+import { screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
-import { queryKeys } from "@/api/queryKeys";
 import { newRunState, type RunState } from "@/stream/runState";
-import { renderRoutes, startTestApi } from "@/testApi";
+import { renderRoutes } from "@/testApi";
 import { RunActions } from "./RunActions";
 
 const RUN: RunState = {
@@ -12,14 +11,13 @@ const RUN: RunState = {
 };
 const NOTHING = () => undefined;
 
-test("a change of the plan is offered once it is known that the plan needs no approval", async () => {
+test("a change of the plan is offered unless the plan itself waits for its approval", async () => {
   // Where there is room, it stands beside the other buttons.
   const wide = { matches: false, addEventListener: NOTHING, removeEventListener: NOTHING };
   vi.spyOn(window, "matchMedia").mockReturnValue(wide as never);
-  const api = await startTestApi({ "GET /api/executions/e1": { approval: null } });
-  const actions = (
+  const actions = (run: RunState) => (
     <RunActions
-      run={RUN}
+      run={run}
       isInterrupted={false}
       onFork={NOTHING}
       onKeep={NOTHING}
@@ -27,11 +25,12 @@ test("a change of the plan is offered once it is known that the plan needs no ap
       onShare={NOTHING}
     />
   );
-  const { queries } = renderRoutes([{ path: "/", element: actions }]);
+  const { unmount } = renderRoutes([{ path: "/", element: actions(RUN) }]);
+  expect(screen.getByRole("link", { name: "Change this run …" })).toBeTruthy();
+  unmount();
+  const request = { kind: "plan-approval", actions: ["approve", "reject"] };
+  const asked = { request_id: "r3", path: null, request, since: "", timeout_s: null };
+  const requests = new Map([["r3", asked]]);
+  renderRoutes([{ path: "/", element: actions({ ...RUN, requests }) }]);
   expect(screen.queryByRole("link")).toBeNull();
-  await screen.findByRole("link", { name: "Change this run …" });
-  const approval = { plan_hash: "h", answer: { decision: "approve" } };
-  queries.setQueryData(queryKeys.execution("e1"), { approval });
-  await waitFor(() => expect(screen.queryByRole("link")).toBeNull());
-  await api.close();
 });

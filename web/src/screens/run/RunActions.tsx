@@ -1,7 +1,6 @@
 import { type NavigateFunction, useNavigate } from "react-router";
 import { retryLabel } from "@/api/executionSummary";
 import { useCancel, useFork, usePause, useResume, useRetry } from "@/api/mutations";
-import { useExecution } from "@/api/queries";
 import { showError } from "@/api/showError";
 import type { RunState } from "@/stream/runState";
 import { Button, ButtonLink } from "@/ui/Button";
@@ -38,8 +37,7 @@ function LiveActions(props: RunActionsProps) {
   const isPaused = run.status === "paused";
   const isNarrow = useBreakpoint("narrow");
   const navigate = useNavigate();
-  const execution = useExecution(run.executionId).data;
-  const mayChange = !isInterrupted && execution && changeObstacle(run) === undefined;
+  const mayChange = !isInterrupted && changeObstacle(run) === undefined;
   const change = mayChange ? changeAction(run.executionId) : undefined;
   const isRequested = isInterrupted || (isPaused && run.pause !== "waiting");
   return (

@@ -64,9 +64,9 @@ async def recovered_at_each_batch(scene: RevisedRun, state: ExecutionState) -> N
         assert again.changes.open is None
         check_holds(scene.journal.appended, most_of(scene))
         check_asks(scene.journal.appended)
-        before = fold(stored)
-        if before.changes.open is not None:  # so that its recorded replies are served
-            first, *_, last = scene.shown[before.changes.requested]
+        before = fold(stored).changes
+        if before.open is not None and before.open["by"] != "person":  # so its replies are served
+            first, *_, last = scene.shown[before.requested]
             assert first == last
         completed: set[tuple[str | None, int | None]] = set()
         for event in scene.journal.appended:

@@ -28,7 +28,9 @@ from planwave.service.plans.proposals import plan_of_run, replan_document, requi
 from planwave.service.plans.revision_service import RevisionService
 
 if TYPE_CHECKING:
+    from planwave.events import ExecutionState
     from planwave.events.node_state import OpenRequest
+    from planwave.graph.model import Graph
     from planwave.shapes.nodes import PlanChangeResponse
     from planwave.shapes.plans import AdditionDocument, ReplanResponse
 
@@ -49,6 +51,14 @@ def change_that_waits(request: OpenRequest) -> PlanChangeResponse | None:
         "dropped": [],
         "request_id": request.request_id,
     }
+
+
+def _made_or_asked(state: ExecutionState, plan_hash: str) -> PlanChangeResponse:
+    """Return the change to the graph with a hash: the one that waits for an approval, else the newest that was made."""
+    asked = (change_that_waits(each) for each in state.requests.values())
+    found = next((each for each in asked if each and each["hash"] == plan_hash), None)
+    records = reversed(state.changes.records)
+    return found or next(each for each in records if each["hash"] == plan_hash)
 
 
 class ExecutionChanges:
@@ -114,20 +124,19 @@ class ExecutionChanges:
         before_graph = state.graph or NO_GRAPH
         document = changed_graph(before_graph, graph_change(before_graph, new.document))
         versions = None if expected is None else sorted(expected)
-        new_additions: Sequence[AdditionDocument] = ()
-        if state.approval is not None:
-            present, _ = read_graph(before_graph)
-            new_additions = additions_of(present, new, self._dependencies.catalogue)
-        by = current_principal().as_json()
-        command = Revise(document, versions, note[:NOTE_CHARS], by, new_additions)
+        by, reached = current_principal().as_json(), self._reached(state, new)
+        command = Revise(document, versions, note[:NOTE_CHARS], by, reached)
         command.check(state)
         await self._executions.send_command(execution_id, command)
-        state = await self._executions.live_executions.state(execution_id)
-        made = graph_hash(read_graph(document)[0])
-        records = reversed(state.changes.records)
-        asked = (change_that_waits(each) for each in state.requests.values())
-        found = next((each for each in asked if each and each["hash"] == made), None)
-        return found or next(each for each in records if each["hash"] == made)
+        after = await self._executions.live_executions.state(execution_id)
+        return _made_or_asked(after, graph_hash(read_graph(document)[0]))
+
+    def _reached(self, state: ExecutionState, graph: Graph) -> Sequence[AdditionDocument]:
+        """Return what a graph reaches that the present one does not, for who approves it; nothing where nobody does."""
+        if state.approval is None:
+            return ()
+        present, _ = read_graph(state.graph or NO_GRAPH)
+        return additions_of(present, graph, self._dependencies.catalogue)
 
     async def replan(
         self,

@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 from planwave.errors import (
     Conflict,
     Gone,
+    GraphInvalid,
     InputError,
     NodeError,
     ShuttingDown,
@@ -36,7 +37,10 @@ from planwave.events import TERMINAL, Event, ExecutionState, fold
 from planwave.executor.options import RunOptions
 from planwave.graph.model import DataValue, Graph, Node, Policy, Retry
 from planwave.graph.protocols import ExecutionResult, Suspension
+from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
+from planwave.planner.revised_plan import RevisedPlan, Revision, RevisionReading
+from planwave.providers.protocols import CallScope
 from planwave.service.service import Service
 from planwave.service.streaming.subscriber_queue import BacklogLimits
 from planwave.settings import Limits
@@ -224,6 +228,8 @@ class Executions(RuleBasedStateMachine):
     """
 
     happened: ClassVar[set[str]] = set()
+    planner: ClassVar[Any] = None
+    replan: ClassVar[dict[str, int] | None] = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -260,7 +266,9 @@ class Executions(RuleBasedStateMachine):
             recoveries_per_s=1_000,
             recoveries=1_000,
         )
-        parts = dependencies(types=[self.puppet], store=self.store, limits=limits)
+        parts = dependencies(
+            types=[self.puppet], store=self.store, limits=limits, planner=self.planner
+        )
         self.service = Service(parts)
         await self.service.__aenter__()
         await self.service.recover()
@@ -351,7 +359,9 @@ class Executions(RuleBasedStateMachine):
     ) -> None:
         """Make an execution, and tell its nodes in turn what to do: it begins in its midst."""
         options = RunOptions(
-            scheduling="waves" if waves else "eager", on_failure="stop" if stops else "continue"
+            scheduling="waves" if waves else "eager",
+            on_failure="stop" if stops else "continue",
+            replan=self.replan,
         )
         made = self.do(self.service.executions.execute(make_plan(which, new_id()), options=options))
         self.accepted.append(made.execution_id)
@@ -532,13 +542,51 @@ class Executions(RuleBasedStateMachine):
             elif state.status == "executing":
                 waits = {"retrying"} & {node.status for node in state.nodes.values()}
                 is_queued = self.service.executions.driver.position(own) is not None
-                assert own in working or waits or is_queued, f"{own} is stuck"
+                is_planned = state.changes.open is not None
+                assert own in working or waits or is_queued or is_planned, f"{own} is stuck"
             elif state.status == "paused" and state.reason == "waiting for an answer":
                 assert state.requests
             elif state.status == "starting":
                 assert self.service.executions.driver.position(own) is not None
         assert self.service.load.places <= AT_ONCE
         assert not self.broken, self.broken
+
+
+def changed(graph: Graph, choose: Random) -> Graph:
+    """Return a graph with a new node, perhaps without another one."""
+    nodes, edges = list(graph.nodes), list(graph.edges)
+    if choose.randrange(3) and len(nodes) > 1:
+        gone = nodes.pop(choose.randrange(len(nodes))).id
+        edges = [each for each in edges if gone not in (each.source, each.target)]
+    added = _node(f"n{choose.randrange(1_000)}", retry=PATIENT)
+    edge = make_edge(choose.choice(nodes).id, added.id, edge_id=f"e-{added.id}")
+    return Graph((*nodes, added), (*edges, edge))
+
+
+class Changes:
+    """Writes a change as a model does, after a while; the same one where it is asked for it again."""
+
+    async def revise(self, plan: RevisedPlan, words: str, *, scope: CallScope) -> Revision:
+        await asyncio.sleep(0.5)
+        graph = changed(plan.graph, Random(scope.attempt))  # noqa: S311 - a test's choices
+        reading = RevisionReading("", "otherwise", (), plan.content, graph)
+        return Revision(reading, "p", "m", [{"usage": {"input_tokens": 1}}])
+
+
+class ChangedExecutions(Executions):
+    """The same, of executions that people change, and that a model changes after failures."""
+
+    happened: ClassVar[set[str]] = set()
+    planner: ClassVar[Any] = Changes()
+    replan: ClassVar[dict[str, int] | None] = {"on_failure": True, "max": 2}
+
+    @rule(seed=SEEDS)
+    def revise(self, seed: int) -> None:
+        choose = Random(seed)  # noqa: S311 - a test's choices
+        own = self._one(choose.randrange(1_000))
+        graph = changed(read_graph(self._state(own).graph or {})[0], choose)
+        with suppress(InputError, GraphInvalid):
+            self.do(self.service.changes.revise(own, graph.to_document()))
 
 
 _MORE_RUNS = 6
@@ -583,3 +631,16 @@ def test_many_more_histories_keep_the_same_promises() -> None:
     Executions.happened.clear()
     run_state_machine_as_test(Executions, settings=more)
     assert "execution.completed" in Executions.happened
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_many_histories_of_executions_that_are_changed_keep_the_same_promises() -> None:
+    more = settings(
+        max_examples=200, stateful_step_count=50, deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    ChangedExecutions.happened.clear()
+    run_state_machine_as_test(ChangedExecutions, settings=more)
+    changes = {"plan.requested", "plan.revised", "execution.completed"}
+    assert changes <= ChangedExecutions.happened

@@ -320,13 +320,13 @@ def has_done(event: Event, command: Command) -> bool:
             is_same = field_of(data.get("answer"), "decision") == field_of(answer, "decision")
             return is_answer and is_same and data.get("answered_by") == answered_by
         case Revise(graph, note=note, revised_by=revised_by):
-            is_same = event.type == "plan.revised" and data.get("revised_by") == revised_by
-            asked = data.get("request") if event.type == "execution.paused" else None
-            if is_change_request(asked):  # the change waits for an approval
-                is_same, data = field_of(asked, "revised_by") == revised_by, asked
-            wanted = is_same and graph_hash(read_graph(graph)[0])
-            said = data.get("note") or data.get("answer") or ""
-            return is_same and data.get("hash") == wanted and said == note
+            # The change itself, or the request for its approval.
+            change = data.get("request") if event.type == "execution.paused" else data
+            is_change = event.type == "plan.revised" or is_change_request(change)
+            is_same = is_change and field_of(change, "revised_by") == revised_by
+            said = field_of(change, "note") or field_of(change, "answer") or ""
+            wanted = is_same and said == note and graph_hash(read_graph(graph)[0])
+            return bool(wanted) and field_of(change, "hash") == wanted
         case Expire():
             return False
 

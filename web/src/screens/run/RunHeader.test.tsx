@@ -1,8 +1,12 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
+import type { ExecutionEvent } from "@/api/types";
+import { goldenRuns } from "@/stream/goldenRuns";
+import { applyEvents } from "@/stream/reducer";
 import { newRunState, type RunState } from "@/stream/runState";
 import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { RunHeader } from "./RunHeader";
+import { changeWords } from "./runSummary";
 
 let api: TestApi;
 afterEach(() => api.close());
@@ -70,4 +74,17 @@ test("a run that failed and delivered results says both", async () => {
   await show({}, { status: "failed" });
   api.routes["GET /api/executions/e1/result"] = { outcome: "partial" };
   expect(await screen.findByText("Failed in part")).toBeTruthy();
+});
+
+test("a run says that a model writes a change of its plan, and why, until it is made", async () => {
+  const recorded = goldenRuns().find(({ name }) => name.startsWith("changes_after_failures"));
+  const events = recorded?.events ?? [];
+  const until = (type: ExecutionEvent["type"]) => {
+    const index = events.findIndex((event) => event.type === type);
+    return applyEvents(newRunState("e1"), events.slice(0, index + 1));
+  };
+  await show({}, until("plan.requested"));
+  const words = "A model writes a change of the plan, as f failed; no step starts meanwhile";
+  expect(await screen.findByText(words)).toBeTruthy();
+  expect(changeWords(until("plan.revised"))).toBeUndefined();
 });

@@ -27,6 +27,7 @@ import { Lineage, RunSource } from "./Lineage";
 import { PlanChanges } from "./PlanChanges";
 import styles from "./RunHeader.module.css";
 import {
+  changeWords,
   countStatuses,
   elapsedSeconds,
   savedSeconds,
@@ -50,6 +51,7 @@ export function RunHeader({ run, isInterrupted, now, actions }: RunHeaderProps) 
   const waits = useWaitsFor(run);
   const outcome = useResult(run.executionId, run.status === "failed").data?.outcome;
   const words = isInterrupted || waits ? undefined : statusWords(run);
+  const stands = waits ? waitsForWords(waits) : changeWords(run);
   return (
     <header className={styles.header}>
       <span className={styles.glyph}>
@@ -66,7 +68,7 @@ export function RunHeader({ run, isInterrupted, now, actions }: RunHeaderProps) 
         <div className={styles.actions}>{actions}</div>
       </div>
       <div className={styles.facts}>
-        {waits && !isInterrupted && <span className={styles.waits}>{waitsForWords(waits)}</span>}
+        {stands && !isInterrupted && <span className={styles.waits}>{stands}</span>}
         <Counts run={run} />
         <Facts run={run} now={now} />
       </div>

@@ -47,6 +47,14 @@ export function statusWords(run: RunState): string | undefined {
   return running > 0 ? `Pausing, ${formatAmount(running, "step")} to end first` : "Paused";
 }
 
+/** Returns why nothing starts while a model writes a change of the plan; undefined where none does. */
+export function changeWords({ planRequest: asked, status, nodes }: RunState): string | undefined {
+  if (!asked || status !== "executing") return undefined;
+  const name = nodes.get(asked.path ?? "")?.name ?? asked.path;
+  const why = asked.by === "failure" ? `${name} failed` : `${name} asks for it`;
+  return `A model writes a change of the plan, as ${why}; no step starts meanwhile`;
+}
+
 export type WaveSummary = { words: string; time: string };
 
 /** Returns what stands in the header of a lane; `now` is in ms. */

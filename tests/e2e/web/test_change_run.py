@@ -11,7 +11,7 @@ from tests.support.browser.accessibility import assert_accessible_in_both_themes
 from tests.support.browser.chromium import Pages
 from tests.support.browser.scripted_model import Gate, ScriptedModel
 from tests.support.browser.steps import execute_graph, stored_events
-from tests.support.llm.fake_llm_server import TextReply
+from tests.support.llm.fake_llm_server import ErrorReply, TextReply
 
 GRAPH: dict[str, Any] = {
     "nodes": [
@@ -41,6 +41,26 @@ PROPOSED = json.dumps(
             {"op": "remove_node", "id": "sent"},
             {"op": "add_node", "node": {"id": "costs", "name": "Costs", "type": "agent", "description": "Add the costs."}},
             {"op": "add_edge", "edge": {"source": "draft", "target": "costs"}},
+        ],
+    }
+)  # fmt: skip
+FAILING: dict[str, Any] = {
+    "nodes": [
+        {"id": "old", "type": "agent", "name": "Old", "description": "Ask the old source", "data": {}},
+        {"id": "end", "type": "agent", "name": "End", "description": "Write the report", "data": {}},
+    ],
+    "edges": [{"source": "old", "target": "end", "data": {"channel": "flow"}}],
+}  # fmt: skip
+ANOTHER_MODEL = json.dumps(
+    {
+        "answer": "Asks another model.",
+        "operations": [
+            {"op": "remove_node", "id": "old"},
+            {"op": "add_node", "node": {
+                "id": "new", "name": "New", "type": "agent", "description": "Ask the new source",
+                "data": {"provider": "openai", "model": "gpt-4o"},
+            }},
+            {"op": "add_edge", "edge": {"source": "new", "target": "end"}},
         ],
     }
 )  # fmt: skip
@@ -238,6 +258,31 @@ async def test_the_plan_of_each_moment_is_shown_with_what_a_change_made_of_it(
     await slider.press("End")
     await expect(page.get_by_role("button", name="Later, pending").first).to_be_visible()
     await end(page, execution_id)
+
+
+async def test_a_change_that_a_model_writes_after_a_failure_is_decided_on_the_page_of_the_run(
+    pages: Pages, model: ScriptedModel
+) -> None:
+    gate = Gate()
+    model.replies = {
+        "There is a plan already.": TextReply(ANOTHER_MODEL, hold_until=gate),
+        "Ask the old source": ErrorReply(400),
+    }
+    page = await pages.open(None)
+    execution_id = await execute_graph(page, FAILING, {"replan": {"on_failure": True}})
+    run = page.get_by_role("main")
+    await expect(run).to_contain_text("A model writes a change of the plan, as Old failed")
+    await assert_accessible_at_widths(page, "change-requested")
+    gate.set()
+    asked = page.get_by_role("region", name="Waiting for you")
+    await expect(asked).to_contain_text("Change the plan of this run?")
+    await expect(run).to_contain_text("Asks another model.")
+    await expect(run).to_contain_text("It would reach what the plan does not yet:")
+    await expect(run).not_to_contain_text("A model writes")
+    await assert_accessible_at_widths(page, "change-asked")
+    await asked.get_by_role("button", name="Approve").click()
+    assert (await stored_events(page, execution_id))[-1] == "execution.completed"
+    await expect(page.get_by_role("button", name="New, completed").first).to_be_visible()
 
 
 async def press(button: Locator) -> None:

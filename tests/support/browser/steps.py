@@ -36,9 +36,11 @@ async def start_run(page: Page) -> str:
     return await _execute(page, {"plan_id": (await planned.json())["plan_id"]})
 
 
-async def execute_graph(page: Page, graph: dict[str, Any]) -> str:
+async def execute_graph(
+    page: Page, graph: dict[str, Any], options: dict[str, Any] | None = None
+) -> str:
     """Run a graph over HTTP and open the page of its run; return the execution's id."""
-    return await _execute(page, {"graph": graph})
+    return await _execute(page, {"graph": graph, "options": options or {}})
 
 
 async def _execute(page: Page, body: dict[str, Any]) -> str:

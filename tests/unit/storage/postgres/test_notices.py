@@ -10,8 +10,8 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from time import monotonic
 
@@ -214,15 +214,20 @@ async def test_a_store_of_one_process_has_notices_that_do_nothing() -> None:
         await store.notices.close()
 
 
-@contextmanager
-def frozen_sender(database_url: str) -> Generator[None]:
-    """Let the server process of the first connection that sends notes stand still."""
-    with psycopg.connect(database_url) as asking:
-        row = asking.execute(
-            "SELECT pid FROM pg_stat_activity WHERE application_name = 'planwave notify' "
-            "AND datname = current_database() ORDER BY backend_start LIMIT 1"
-        ).fetchone()
-    assert row is not None
+_FIRST_SENDER = (
+    "SELECT pid FROM pg_stat_activity WHERE application_name = 'planwave notify' "
+    "AND datname = current_database() AND state = 'idle' AND query <> '' ORDER BY backend_start LIMIT 1"
+)
+
+
+@asynccontextmanager
+async def frozen_sender(database_url: str) -> AsyncGenerator[None]:
+    """Let the server process of the first connection that sends notes stand still, once that is in use."""
+    row = None
+    async with asyncio.timeout(60), await psycopg.AsyncConnection.connect(database_url) as asking:
+        await asking.set_autocommit(True)
+        while row is None:
+            row = await (await asking.execute(_FIRST_SENDER)).fetchone()
     os.kill(row[0], signal.SIGSTOP)
     try:
         yield
@@ -234,7 +239,7 @@ async def test_a_server_that_stands_still_does_not_hold_up_the_end(
     pair: tuple[PostgresNotices, PostgresNotices], database_url: str
 ) -> None:
     sender, _ = pair
-    with frozen_sender(database_url):
+    async with frozen_sender(database_url):
         sender.publish("events", "x")
         await asyncio.sleep(0.1)
         began = monotonic()
@@ -246,7 +251,7 @@ def test_the_end_leaves_no_closed_file_to_a_loop_that_uses_select(database_url: 
     async def close_while_it_sends() -> None:
         sender = PostgresNotices(database_url, "a")
         await sender.open()
-        with frozen_sender(database_url):
+        async with frozen_sender(database_url):
             sender.publish("events", "x")
             await asyncio.sleep(0.1)
             await sender.close()

@@ -76,14 +76,14 @@ def revision_of(request: Mapping[str, Any]) -> PlanRevisedData:
 
 
 _REQUESTED_BY: Final = {
-    "failure": "as {path} failed",
-    "node": "as {path} asks for it",
-    "person": "as a person asks for it",
+    "failure": "is being written as {path} failed",
+    "node": "is being written as {path} asks for it",
+    "person": "is proposed by a person",
 }
 
 
 def request_of_change_text(data: Mapping[str, Any] | PlanRequestedData) -> str:
-    """Return why a change of a graph is being written, for people."""
+    """Return what is said of a change of a graph that was requested: that it is written, or proposed, and why."""
     why = _REQUESTED_BY[data["by"]].format(path=data.get("path"))
     request = data.get("request")
     return f"{why}: {request}" if request else why

@@ -226,9 +226,7 @@ WORDS: Final[Mapping[str, Callable[[Event], str | None]]] = {
     "execution.completed": lambda _: "completed",
     "execution.failed": _failed,
     "execution.cancelled": _cancelled,
-    "plan.requested": lambda event: (
-        f"a change of the plan is being written {request_of_change_text(event.data)}"
-    ),
+    "plan.requested": lambda event: f"a change of the plan {request_of_change_text(event.data)}",
     "plan.refused": lambda event: f"plan not changed: {error_message(event.data['error'])}",
     "plan.revised": lambda event: f"plan changed: {change_text(event.data)}",
     "wave.started": _wave_started,

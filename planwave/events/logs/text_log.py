@@ -187,7 +187,7 @@ class TextLog:
                 self._names |= names_of(event.data["graph_change"])
                 return f"Plan changed: {change_text(event.data)}"
             case "plan.requested":
-                return f"A change of the plan is being written {request_of_change_text(event.data)}"
+                return f"A change of the plan {request_of_change_text(event.data)}"
             case "plan.refused":
                 return f"Plan not changed: {error_message(event.data['error'])}"
             case "wave.started":

@@ -167,7 +167,7 @@ class TypedLog:
         """Return the entry about a change of the plan: that it is written, made or refused."""
         if event.type == "plan.requested":
             why = request_of_change_text(event.data)
-            return _entry(event, "wait_input", f"A change of the plan is being written {why}")
+            return _entry(event, "wait_input", f"A change of the plan {why}")
         if event.type == "plan.refused":
             told = f"Plan not changed: {error_message(event.data['error'])}"
             return _entry(event, "input_received", told)

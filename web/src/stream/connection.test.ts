@@ -9,7 +9,7 @@ import { RunServer, type RunServerOptions } from "@/stream/runServer";
 import { newRunState } from "@/stream/runState";
 import { type FollowedRun, followRun } from "@/stream/runStore";
 
-const QUICK = { backoffMs: 1, longestBackoffMs: 4, pollMs: 2, pingMs: 20, lostAfterMs: 10_000 };
+const QUICK = { backoffMs: 1, longestBackoffMs: 4, pollMs: 2, pingMs: 800, lostAfterMs: 10_000 };
 const RUNS = goldenRuns();
 const NESTED = RUNS.find((run) => run.name.startsWith("cut_off_inside_nodes")) ?? RUNS[0];
 if (NESTED === undefined) throw new Error("there are no recorded runs");

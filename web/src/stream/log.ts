@@ -81,7 +81,7 @@ function executionLine(event: ExecutionEvent): Line | null {
     case "plan.revised":
       return ["input_received", `Plan changed: ${changeText(event.data)}`];
     case "plan.requested":
-      return ["wait_input", `A change of the plan is being written ${requestOfChange(event.data)}`];
+      return ["wait_input", `A change of the plan ${requestOfChange(event.data)}`];
     case "plan.refused":
       return ["input_received", `Plan not changed: ${errorMessage(event.data.error)}`];
     case "execution.warned":

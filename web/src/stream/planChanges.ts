@@ -124,12 +124,12 @@ export function changeText({ graph_change: change, note }: PlanRevisedData): str
 }
 
 const REQUESTED_BY = {
-  failure: (path: string) => `as ${path} failed`,
-  node: (path: string) => `as ${path} asks for it`,
-  person: () => "as a person asks for it",
+  failure: (path: string) => `is being written as ${path} failed`,
+  node: (path: string) => `is being written as ${path} asks for it`,
+  person: () => "is proposed by a person",
 };
 
-/** Return why a change of a graph is being written, in the words of the service's logs. */
+/** Return what is said of a change that was requested, in the words of the service's logs. */
 export function requestOfChange({ by, path, request }: PlanRequestedData): string {
   const why = REQUESTED_BY[by](path ?? "");
   return request ? `${why}: ${request}` : why;

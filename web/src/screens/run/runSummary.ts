@@ -49,7 +49,7 @@ export function statusWords(run: RunState): string | undefined {
 
 /** Returns why nothing starts while a model writes a change of the plan; undefined where none does. */
 export function changeWords({ planRequest: asked, status, nodes }: RunState): string | undefined {
-  if (!asked || status !== "executing") return undefined;
+  if (!asked || asked.by === "person" || status !== "executing") return undefined;
   const name = nodes.get(asked.path ?? "")?.name ?? asked.path;
   const why = asked.by === "failure" ? `${name} failed` : `${name} asks for it`;
   return `A model writes a change of the plan, as ${why}; no step starts meanwhile`;

@@ -47,10 +47,10 @@ from tests.support.llm.planner_replies import DIAMOND_REPLY  # noqa: E402
 PACKAGE = f"{ROOT / 'planwave'}{os.sep}"
 LIMITS = {
     "POST /api/plan": 130,
-    "POST /api/execute": 100,
-    "start with WebSocket": 202,
-    "an agent's turn to its approval": 226,
-    "run": 285,
+    "POST /api/execute": 97,
+    "start with WebSocket": 200,
+    "an agent's turn to its approval": 222,
+    "run": 280,
 }
 """What is reached on a quiet machine (127, 95, 185, 220, 259), and what is entered besides where it falls into the
 operation: the warning of a slow loop, the document of an execution where its WebSocket ends after it was written

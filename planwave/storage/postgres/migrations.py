@@ -170,7 +170,7 @@ def _changing(connection: Connection) -> Generator[None]:
     try:
         # Another process may take its time to change them; a table that is in use is not waited for so long.
         connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
-        # Whoever is not run by a busy machine for seconds starts all the same: this keeps nobody waiting but others that start.
+        # A busy machine may stop this process for seconds. Only other processes that start wait for it.
         connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = {_IDLE_MS}")
         connection.exec_driver_sql(_CHANGE_TABLES)
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")

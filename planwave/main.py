@@ -6,7 +6,13 @@ import gc
 import os
 import signal
 import sys
+import warnings
 from io import TextIOWrapper
+from typing import Final
+
+_ALIAS_WARNING: Final = (
+    r"The 'alias' attribute with value '\w+' was provided to the `Field\(\)` function"
+)
 
 
 def main() -> None:
@@ -20,6 +26,9 @@ def main() -> None:
 
     gc.enable()
 
+    # FastAPI hides this warning about its own fields, but for all threads at a time: another thread that
+    # restores the filters meanwhile, as ``run`` has while it builds its server, lets it through.
+    warnings.filterwarnings("ignore", _ALIAS_WARNING)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -37,3 +37,28 @@ def test_the_command_is_a_module_of_its_interpreter() -> None:
         [sys.executable, "-m", "planwave", "--version"], capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == (f"planwave {version('planwave')}\n", "")
+
+
+_WARNS = """
+import sys, warnings
+from typing import Annotated
+from pydantic import Field, TypeAdapter
+import planwave.bootstrap, planwave.cli.app
+planwave.bootstrap.cli_factories = lambda: None
+planwave.cli.app.app = lambda **_: TypeAdapter(Annotated[int, Field(alias="path")] | None)
+from planwave.main import main
+if sys.argv[1] == "main":
+    main()
+else:
+    planwave.cli.app.app()
+"""
+
+
+@pytest.mark.parametrize(("through", "warns"), [("main", False), ("app", True)])
+def test_what_fastapi_hides_of_its_fields_is_hidden_in_all_threads(
+    through: str, warns: bool
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WARNS, through], capture_output=True, text=True, check=True
+    )
+    assert ("UnsupportedFieldAttributeWarning" in done.stderr) is warns

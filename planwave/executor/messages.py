@@ -160,10 +160,14 @@ class OutcomeTaken:
 class BudgetReserved:
     """A node is about to use amounts of the budget; the reply comes once the budget has them.
 
-    ``is_counted``: the task that asks is one of those that ``Attempt.active_tasks`` counts.
+    Attributes:
+        attempt: That of the node; None for a call of the model that writes a change of the graph.
+        amounts: By name.
+        reply: Gets the outcome, and stands for what is held.
+        is_counted: The task that asks is one of those that ``Attempt.active_tasks`` counts.
     """
 
-    attempt: Attempt
+    attempt: Attempt | None
     amounts: Mapping[str, float]
     reply: ReplyTo
     is_counted: bool
@@ -171,10 +175,23 @@ class BudgetReserved:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReleased:
-    """A node gives back the amounts that it reserved with this reply token, or no longer waits for them."""
+    """The amounts that were reserved with this reply token are given back, or no longer waited for."""
 
-    attempt: Attempt
+    attempt: Attempt | None
     reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCallEnded:
+    """A call of the model that writes a change of the graph has ended.
+
+    Attributes:
+        number: Which of the requests the change is for.
+        usage: What the call used, as a ``usage`` event has it.
+    """
+
+    number: int
+    usage: UsageData
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,14 +266,12 @@ class ChangeWritten:
         revision: The change; None where ``error`` says why there is none.
         error: Why there is none.
         request: What a person is asked first; None where the change is made at once.
-        usage: What the calls of the model used, each as a ``usage`` event has it.
     """
 
     number: int
     revision: RevisePlan | None = None
     error: PlanwaveError | None = None
     request: Json = None
-    usage: Sequence[UsageData] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +377,7 @@ Message = (
     | BudgetReleased
     | CancelExecution
     | Command
+    | ChangeCallEnded
     | ChangeWritten
     | Timer
     | PlaceGranted

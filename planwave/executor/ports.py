@@ -10,6 +10,7 @@ from planwave.events import Event
 from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.events.types import UsageData
 from planwave.graph.model import Graph, Json
+from planwave.graph.protocols import Budget
 
 
 @runtime_checkable
@@ -29,21 +30,36 @@ class WrittenChange(NamedTuple):
         data: What the event of the change says; the driver adds the waves.
         error: Why there is none.
         request: What a person is asked first, a ``plan-change``; None where the change is made at once.
-        usage: What the calls of the model used, each as a ``usage`` event has it.
     """
 
     graph: Graph | None = None
     data: PlanRevisedData | None = None
     error: PlanwaveError | None = None
     request: Json = None
-    usage: Sequence[UsageData] = ()
+
+
+class ChangeCalls(Protocol):
+    """The calls of the model that writes a change: they belong to the execution, and so does what they use."""
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget of the execution; a reservation that it cannot hold any more raises. None without one."""
+        ...
+
+    def ended(self, usage: UsageData) -> None:
+        """Take note of what a call used, as a ``usage`` event has it."""
+        ...
 
 
 class ChangeWriter(Protocol):
     """Has a model write the change of its graph that an execution asks for."""
 
     async def __call__(
-        self, asked: PlanRequestedData, number: int, events: Sequence[Event]
+        self,
+        asked: PlanRequestedData,
+        number: int,
+        events: Sequence[Event],
+        calls: ChangeCalls,
     ) -> WrittenChange:
         """Return the change.
 
@@ -51,6 +67,7 @@ class ChangeWriter(Protocol):
             asked: What is asked for.
             number: Counts the requests of the execution, from 1; a repeated request has the same number.
             events: All events of the execution so far.
+            calls: What the calls of the model reserve, and what they used.
 
         Raises:
             PlanwaveError: There is none.

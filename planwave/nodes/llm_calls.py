@@ -36,6 +36,7 @@ from planwave.providers.protocols import (
     ModelReply,
     ModelRequest,
     PromptMessage,
+    Providers,
     Usage,
     highest_price,
     reserved_reply,
@@ -212,15 +213,16 @@ async def _call_one(
     _require_prompt(request, context)
     _require_tokens(request, context)
     request = _without_secrets(request, services_of(context).redactor)
-    budget = CallBudget(context, scope)
-    profile = services_of(context).providers.profile(request.provider, request.model)
+    providers = services_of(context).providers
+    budget = CallBudget(context.budget, providers, scope)
+    profile = providers.profile(request.provider, request.model)
     _require_tools(request, profile)
     if not profile.images:
         request, left_out = strip_images(request)
         if left_out:
             warning = f"{request.model} cannot look at images: {left_out} left out"
             yield event("log", _warning_data(warning))
-    if (warning := budget.warning(request)) is not None:
+    if (warning := _price_warning(request, context)) is not None:
         yield event("log", _warning_data(warning))
     yield event(PROMPT_EVENT, _prompt_data(request))
     request = await _with_image_data(request, context)
@@ -461,40 +463,30 @@ class CallBudget:
     """Reserves for each model call what it may use, until its ``usage`` event is emitted.
 
     A call that is served from its record reserves nothing. Without a budget nothing is done.
+
+    Args:
+        budget: That of the execution; None where nothing limits it.
+        providers: They know the prices.
+        scope: That of the calls.
     """
 
-    __slots__ = ("_context", "_open")
+    __slots__ = ("_budget", "_open", "_providers")
 
-    def __init__(self, context: FlowContext, scope: CallScope) -> None:
-        self._context = context
+    def __init__(self, budget: Budget | None, providers: Providers, scope: CallScope) -> None:
+        self._budget, self._providers = budget, providers
         self._open: list[Reservation] = []
-        if context.budget is not None:
+        if budget is not None:
             scope.reserve = self._reserve
 
     async def _reserve(self, request: ModelRequest) -> None:
-        budget = self._context.budget
+        budget = self._budget
         if budget is None:
             return
         tokens = _expected(request)
         amounts = {"calls": 1.0, "tokens": float(tokens.input_tokens + tokens.output_tokens)}
         if "usd" in budget.amounts:
-            amounts["usd"] = self._price(request, tokens) or 0.0
+            amounts["usd"] = _price(request, self._providers) or 0.0
         self._open.append(await budget.reserve(amounts))
-
-    def warning(self, request: ModelRequest) -> str | None:
-        """Return the warning of a model without a known price, once in a graph run."""
-        budget, runtime = self._context.budget, self._context.runtime
-        if not _is_priced(budget) or self._price(request, _expected(request)) is not None:
-            return None
-        name = f"{request.provider} ({request.model})"
-        if runtime.cache_get(_UNPRICED, name):
-            return None
-        runtime.cache_set(_UNPRICED, name, True)
-        return f"the price of {name} is not known: its calls count as $0 in the budget"
-
-    def _price(self, request: ModelRequest, tokens: Usage) -> float | None:
-        providers = services_of(self._context).providers
-        return highest_price(providers, request.provider, request.model, tokens)
 
     def take(self) -> list[Reservation]:
         """Return what is reserved now, for the caller to release."""
@@ -507,8 +499,21 @@ class CallBudget:
             reservation.release()
 
 
-def _is_priced(budget: Budget | None) -> bool:
-    return budget is not None and "usd" in budget.amounts
+def _price_warning(request: ModelRequest, context: FlowContext) -> str | None:
+    """Return the warning of a model without a known price, once in a graph run."""
+    if context.budget is None or "usd" not in context.budget.amounts:
+        return None
+    if _price(request, services_of(context).providers) is not None:
+        return None
+    name = f"{request.provider} ({request.model})"
+    if context.runtime.cache_get(_UNPRICED, name):
+        return None
+    context.runtime.cache_set(_UNPRICED, name, True)
+    return f"the price of {name} is not known: its calls count as $0 in the budget"
+
+
+def _price(request: ModelRequest, providers: Providers) -> float | None:
+    return highest_price(providers, request.provider, request.model, _expected(request))
 
 
 def _expected(request: ModelRequest) -> Usage:

@@ -63,6 +63,7 @@ from planwave.executor.messages import (
     WriteChange,
     outline,
 )
+from planwave.executor.node_api.context import ChangeCalls
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.mailbox import ALREADY_ENDED as ALREADY_ENDED
 from planwave.executor.node_api.nested import NO_FLOORS, Admit, create_graph_run
@@ -524,7 +525,8 @@ class Execution:
             if self._write_change is None:
                 raise InputError("no model writes changes of plans here", code="no-planner")
             stored = events_until_request(await self.publisher.stored())
-            written = await self._write_change(asked, number, stored)
+            calls = ChangeCalls(self._mailbox, number, self.options.budget_limits)
+            written = await self._write_change(asked, number, stored, calls)
             if written.graph is not None and written.data is not None:
                 change = self._change(written.graph, written.data)
         except PlanwaveError as error:
@@ -533,9 +535,7 @@ class Execution:
             _log.exception("execution %s: change %s cannot be written", self.execution_id, number)
             refusal = PlanwaveError(f"it cannot be written: {error}", code="change-failed")
             written = written._replace(error=refusal)
-        self._mailbox.post(
-            ChangeWritten(number, change, written.error, written.request, written.usage)
-        )
+        self._mailbox.post(ChangeWritten(number, change, written.error, written.request))
 
     def _change(self, graph: Graph, data: PlanRevisedData) -> RevisePlan:
         program = Program(graph, self._run.root.program.catalogue)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from planwave.errors import Conflict, GraphInvalid, NodeError, PermanentError, PlanwaveError
+from planwave.errors import GraphInvalid, NodeError, PermanentError, PlanwaveError
 from planwave.events.plan_payloads import (
     MAX_REQUEST_CHARS,
     REPLAN,
@@ -85,10 +85,8 @@ def follow(run: RunState) -> None:
     A failure comes first, since all failures are told in its words; what nodes want comes one by one.
     """
     planning = run.planning
-    while planning.open is None and planning.is_due:
-        planning.is_due = (
-            False  # until it is closed, which may be at once: without budget it is refused
-        )
+    if planning.open is None and planning.is_due:
+        planning.is_due = False  # until it is closed
         _request_next(run)
 
 
@@ -129,22 +127,10 @@ def propose(run: RunState, asked: PlanRequestedData) -> None:
     run.slots.close(_HOLD)
 
 
-def _is_spent(run: RunState) -> bool:
-    """Return whether nothing is left of an amount of the budget of the execution."""
-    budget = run.budget
-    if budget is None:
-        return False
-    used = budget.used(run.active_s)
-    return any(used[name] >= most for name, most in budget.limits.items())
-
-
 def _hold(run: RunState, asked: PlanRequestedData) -> None:
     run.planning.open = asked
     run.slots.close(_HOLD)
-    if _is_spent(run):
-        refuse(run, Conflict("the budget of the execution is used up", code="budget-used"))
-    else:
-        run.effects.append(WriteChange(run.planning.count, asked))
+    run.effects.append(WriteChange(run.planning.count, asked))
 
 
 def restore(run: RunState, history: History) -> None:

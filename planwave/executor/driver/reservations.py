@@ -3,12 +3,16 @@
 A call that does not fit waits, and its node holds no slot meanwhile. The first calls in the queue that
 fit go on when others end or a person raises the budget. Where only waiting calls are left, the
 execution is paused with one request for more.
+
+A call of the model that writes a change of the graph waits for others, too, but for no person: once nothing
+is held that could be given back, it is refused, and so is the change.
 """
 
 from __future__ import annotations
 
 from typing import cast
 
+from planwave.errors import Conflict
 from planwave.events.budget import WALL_S, WARNED_AT
 from planwave.events.types import EXECUTION_WARNED, WAITING
 from planwave.executor.driver.commands import (
@@ -19,7 +23,7 @@ from planwave.executor.driver.commands import (
 )
 from planwave.executor.driver.endings import decide
 from planwave.executor.driver.parking import ensure_active, return_outcome, update_activity
-from planwave.executor.driver.run_state import BudgetCall, RunBudget, RunState
+from planwave.executor.driver.run_state import BudgetCall, ChangeCall, RunBudget, RunState
 from planwave.executor.driver.timeouts import EARLY_S
 from planwave.executor.messages import BudgetReleased, BudgetReserved, BudgetTimer, Reply, SetTimer
 from planwave.executor.requests import own_request
@@ -35,8 +39,12 @@ def begin(run: RunState, budget: RunBudget) -> None:
 
 
 def reserve(run: RunState, message: BudgetReserved) -> None:
-    """Let a call of a node go on if it fits; else it waits."""
+    """Let a call go on if it fits; else it waits."""
     attempt, budget = message.attempt, run.budget
+    if attempt is None:
+        if budget is not None:
+            budget.change_waiting = message.reply, ChangeCall(message.amounts)
+        return
     if attempt.phase is DONE or budget is None:
         error = attempt.ended_error() if attempt.phase is DONE else None
         run.effects.append(Reply(message.reply, error))
@@ -64,7 +72,10 @@ def release(run: RunState, message: BudgetReleased) -> None:
     if budget is None:
         return
     budget.held.pop(reply, None)
-    if budget.waiting.pop(reply, None) is not None and attempt.phase is not DONE:
+    if attempt is None:
+        if budget.change_waiting is not None and budget.change_waiting[0] == reply:
+            budget.change_waiting = None
+    elif budget.waiting.pop(reply, None) is not None and attempt.phase is not DONE:
         attempt.budget_waits -= 1
         ensure_active(run, attempt)
         update_activity(run, attempt)
@@ -72,6 +83,7 @@ def release(run: RunState, message: BudgetReleased) -> None:
 
 def follow(run: RunState, budget: RunBudget) -> None:
     """At the end of a turn: grant what fits now, warn, and close a request that is not needed any more."""
+    _grant_change(run, budget)
     if budget.waiting:
         _grant(run, budget)
     if budget.stored_waits and budget.budget.request_id is None and not budget.is_out_of_time:
@@ -84,6 +96,22 @@ def follow(run: RunState, budget: RunBudget) -> None:
         run.requests.close(request_id, "cancelled")
         record_resume(run, "the budget suffices", {"request_id": request_id})
     decide(run)
+
+
+def _grant_change(run: RunState, budget: RunBudget) -> None:
+    """Let the call go on that writes a change, if it fits; refuse it where it never will."""
+    if budget.change_waiting is None:
+        return
+    reply, call = budget.change_waiting
+    if budget.fits(call.amounts):
+        budget.change_waiting, budget.held[reply] = None, call
+        run.effects.append(Reply(reply))
+    elif budget.is_out_of_time or not budget.held:
+        budget.change_waiting = None
+        error = Conflict(
+            "the rest of the budget does not suffice for a model to write it", code="budget-used"
+        )
+        run.effects.append(Reply(reply, error))
 
 
 def _grant(run: RunState, budget: RunBudget) -> None:

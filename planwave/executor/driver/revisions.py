@@ -32,7 +32,7 @@ from planwave.executor.driver.commands import (
 )
 from planwave.executor.driver.endings import emit_not_run, release_idle, shape_of
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import AnswerChange, ChangeWritten, RevisePlan
+from planwave.executor.messages import AnswerChange, ChangeCallEnded, ChangeWritten, RevisePlan
 from planwave.executor.recovery.history import History
 from planwave.executor.recovery.replay import replay
 from planwave.executor.requests import ANSWERED, OWN_PATH, PendingRequests, own_request
@@ -72,12 +72,15 @@ def revise(run: RunState, command: RevisePlan) -> None:
         plan_requests.close(run)
 
 
+def change_call_ended(run: RunState, message: ChangeCallEnded) -> None:
+    """Count what a call of the model that writes a change has used; what it reserved is given back after this."""
+    run.emit(USAGE, message.usage, None, message.number)
+
+
 def change_written(run: RunState, message: ChangeWritten) -> None:
     """Make the change that a model wrote, if the graph can become that, or ask a person first; else refuse it."""
     if run.planning.open is None or message.number != run.planning.count:
         return
-    for each in message.usage:
-        run.emit(USAGE, each, None, message.number)
     _make_or_refuse(run, message.revision, message.error, message.request)
 
 

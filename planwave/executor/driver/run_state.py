@@ -45,10 +45,17 @@ class Now(NamedTuple):
 
 
 class BudgetCall(NamedTuple):
-    """A call that holds amounts of the budget, or waits for them."""
+    """A call of a node that holds amounts of the budget, or waits for them."""
 
     attempt: Attempt
     amounts: Mapping[str, float]
+
+
+class ChangeCall(NamedTuple):
+    """A call of the model that writes a change of the graph, as a ``BudgetCall``; it is of no attempt."""
+
+    amounts: Mapping[str, float]
+    attempt: None = None
 
 
 class RunBudget:
@@ -58,21 +65,24 @@ class RunBudget:
         budget: The limits, and the open request for more.
         spending: The usage that was paid.
         held: The calls that are being made, by the token with which each was reserved.
-        waiting: The calls that wait, in the order in which they asked.
+        waiting: The calls of nodes that wait, in the order in which they asked.
+        change_waiting: The call that waits, of the model that writes a change of the graph; None without one.
         stored_waits: The paths of nodes that waited in a process that has ended.
         has_timer: A timer for the time in the budget is set.
         is_out_of_time: The time in the budget is used up: nothing starts.
     """
 
     __slots__ = (
-        "_has_news", "budget", "has_timer", "held", "is_out_of_time", "spending", "stored_waits", "waiting"
+        "_has_news", "budget", "change_waiting", "has_timer", "held", "is_out_of_time", "spending",
+        "stored_waits", "waiting",
     )  # fmt: skip
 
     def __init__(self, limits: Mapping[str, float]) -> None:
         self.budget = Budget(limits)
         self.spending = Spending()
-        self.held: dict[ReplyTo, BudgetCall] = {}
+        self.held: dict[ReplyTo, BudgetCall | ChangeCall] = {}
         self.waiting: dict[ReplyTo, BudgetCall] = {}
+        self.change_waiting: tuple[ReplyTo, ChangeCall] | None = None
         self.stored_waits: dict[str, None] = {}
         self.is_out_of_time = self.has_timer = self._has_news = False
 

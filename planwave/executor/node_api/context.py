@@ -11,9 +11,11 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Final, TypeVar
 
+from planwave.events.types import UsageData
 from planwave.executor.messages import (
     BudgetReleased,
     BudgetReserved,
+    ChangeCallEnded,
     IdleChanged,
     IdleEnded,
     LoadingEnded,
@@ -229,11 +231,11 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class Reservation:
-    """Amounts that a call of a node holds; satisfies ``graph.protocols.Reservation``."""
+    """Amounts that a call holds; satisfies ``graph.protocols.Reservation``."""
 
     __slots__ = ("_attempt", "_mailbox", "_reply")
 
-    def __init__(self, mailbox: Mailbox, attempt: Attempt, reply: ReplyTo) -> None:
+    def __init__(self, mailbox: Mailbox, attempt: Attempt | None, reply: ReplyTo) -> None:
         self._mailbox, self._attempt = mailbox, attempt
         self._reply: ReplyTo | None = reply
 
@@ -278,3 +280,52 @@ class NodeBudget:
                 attempt.waits.discard(reply)
             self._mailbox.forget(reply)
         return reservation
+
+
+class ChangeBudget:
+    """The budget of one execution, for the model that writes a change of its graph; satisfies ``graph.protocols.Budget``.
+
+    Args:
+        mailbox: Gets the reservations.
+        amounts: The names of the amounts that are limited.
+    """
+
+    def __init__(self, mailbox: Mailbox, amounts: Collection[str]) -> None:
+        self._mailbox = mailbox
+        self.amounts = frozenset(amounts)
+
+    async def reserve(self, amounts: Mapping[str, float]) -> Reservation:
+        """Wait until the budget has these amounts, and hold them.
+
+        Raises:
+            Conflict: ``budget-used``: it does not have them, and nothing that runs gives any back.
+        """
+        reply, granted = self._mailbox.expect_reply()
+        self._mailbox.post(BudgetReserved(None, amounts, reply, is_counted=False))
+        reservation = Reservation(self._mailbox, None, reply)
+        try:
+            await granted
+        except BaseException:
+            reservation.release()
+            raise
+        finally:
+            self._mailbox.forget(reply)
+        return reservation
+
+
+class ChangeCalls:
+    """The calls of the model that writes a change; satisfies ``executor.ports.ChangeCalls``.
+
+    Args:
+        mailbox: Gets the reservations, and what the calls used.
+        number: Which of the requests of the execution the change is for.
+        amounts: The names of the amounts that its budget limits.
+    """
+
+    def __init__(self, mailbox: Mailbox, number: int, amounts: Collection[str]) -> None:
+        self._mailbox, self._number = mailbox, number
+        self.budget = ChangeBudget(mailbox, amounts) if amounts else None
+
+    def ended(self, usage: UsageData) -> None:
+        """Have the ``usage`` event of a call emitted."""
+        self._mailbox.post(ChangeCallEnded(self._number, usage))

@@ -190,7 +190,8 @@ class _PlanStream:
         self._plan_result: Plan | None = None
         self._events: asyncio.Queue[tuple[NodeEvent, list[Reservation]] | None] = asyncio.Queue()
         self._scope = call_scope(context)
-        self._budget = CallBudget(context, self._scope)
+        providers = services_of(context).providers
+        self._budget = CallBudget(context.budget, providers, self._scope)
         self._repairs = 0
 
     async def events(self) -> AsyncGenerator[NodeEvent]:

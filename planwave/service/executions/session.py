@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from planwave.executor.reuse.reuse import Reuse
     from planwave.graph.model import Json
     from planwave.graph.protocols import Suspension
+    from planwave.providers.protocols import Providers
     from planwave.storage.postgres.owners import ExecutionOwners
     from planwave.storage.records import StoredCall
 
@@ -73,6 +74,8 @@ class SessionDependencies(ReuseDependencies, Protocol):
     def store(self) -> SessionStore: ...
     @property
     def planner(self) -> object: ...
+    @property
+    def providers(self) -> Providers: ...
     @property
     def require_approval(self) -> bool: ...
     def timestamp(self) -> str: ...

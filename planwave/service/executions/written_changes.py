@@ -7,22 +7,24 @@ change that reaches something new before anything of it starts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 
 from planwave.errors import InputError, LimitExceeded, PlanInvalid, ProviderError
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
-from planwave.executor.ports import WrittenChange
+from planwave.executor.ports import ChangeCalls, WrittenChange
 from planwave.graph.editing.revision import changed_graph, graph_change
 from planwave.graph.model import Graph
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_graph
+from planwave.nodes.llm_calls import CallBudget
 from planwave.planner.plan_access import additions_of
+from planwave.planner.progress import PlanProgress, ProgressListener
 from planwave.planner.revised_plan import RevisedPlan, Revision
 from planwave.principals import current_principal
-from planwave.providers.protocols import CallScope
+from planwave.providers.protocols import CallScope, Providers
 from planwave.service.executions.command_rules import NOTE_CHARS, Revise
 from planwave.service.executions.plan_approval import change_request
 from planwave.service.plans.proposals import plan_of_run
@@ -40,7 +42,14 @@ class Reviser(Protocol):
     """Port: has a model write the change of a plan. ``planner/`` satisfies it."""
 
     async def revise(
-        self, plan: RevisedPlan, words: str, *, scope: CallScope | None = None
+        self,
+        plan: RevisedPlan,
+        words: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: ProgressListener | None = None,
+        scope: CallScope | None = None,
     ) -> Revision: ...
 
 
@@ -49,6 +58,8 @@ class WritingDependencies(Protocol):
 
     @property
     def planner(self) -> object: ...
+    @property
+    def providers(self) -> Providers: ...
     @property
     def catalogue(self) -> NodeTypes: ...
     @property
@@ -60,10 +71,12 @@ async def write_change(
     asked: PlanRequestedData,
     number: int,
     events: Sequence[Event],
+    calls: ChangeCalls,
 ) -> WrittenChange:
     """Have a model write a change; see ``ChangeWriter``.
 
-    A repeated request is served the recorded replies of the model, so that they are paid for once.
+    A repeated request is served the recorded replies of the model, so that they are paid for once. Each call
+    reserves what it may use of the budget, as those of nodes do.
 
     Raises:
         Conflict: The graph of the execution cannot be changed now; see ``Revise``.
@@ -73,17 +86,13 @@ async def write_change(
         raise InputError("no model writes changes of plans here", code="no-planner")
     planner, state = cast("Reviser", dependencies.planner), fold(events)
     Revise(state.graph or NO_GRAPH, None, "", current_principal().as_json()).check(state)
-    plan = plan_of_run(state)
-    try:
-        scope = CallScope(state.execution_id, "", number)
-        revision = await planner.revise(plan, words_of(asked, state), scope=scope)
-    except (PlanInvalid, ProviderError) as error:
-        return WrittenChange(error=error, usage=_usage(error.attempts))
-    usage = _usage(revision.attempts, revision)
-    try:
-        graph = _accepted(dependencies, state, plan, revision)
-    except (InputError, LimitExceeded) as error:
-        return WrittenChange(error=error, usage=usage)
+    plan, scope = plan_of_run(state), CallScope(state.execution_id, "", number)
+    with _Paying(dependencies.providers, scope, calls) as paying:
+        revision = await planner.revise(
+            plan, words_of(asked, state), *paying.model, on_progress=paying.on_progress, scope=scope
+        )
+        paying.count(revision.attempts)
+    graph = _accepted(dependencies, state, plan, revision)
     data: PlanRevisedData = {
         "change": len(state.changes) + 1,
         "base": graph_hash(plan.graph),
@@ -95,7 +104,49 @@ async def write_change(
     new = additions_of(plan.graph, graph, dependencies.catalogue)
     must_ask = new or state.approval is not None
     request = change_request(asked, data, (plan.graph, graph), new) if must_ask else None
-    return WrittenChange(graph, data, request=request, usage=usage)
+    return WrittenChange(graph, data, request=request)
+
+
+class _Paying:
+    """The payment for the calls of a model that writes a change.
+
+    Args:
+        providers: They know the prices.
+        scope: That of the calls.
+        calls: What the execution counts.
+
+    Attributes:
+        model: The provider and the model that are called.
+    """
+
+    def __init__(self, providers: Providers, scope: CallScope, calls: ChangeCalls) -> None:
+        self.model = providers.resolve(None, None)
+        self._calls, self._counted = calls, 0
+        self._budget = CallBudget(calls.budget, providers, scope)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, PlanInvalid | ProviderError):
+            self.count(error.attempts)
+        self._budget.release()
+
+    def on_progress(self, progress: PlanProgress) -> None:
+        """Count a call whose reply is sent back."""
+        if progress.usage is not None:
+            self._ended(progress.usage)
+
+    def count(self, attempts: Sequence[Mapping[str, Any]]) -> None:
+        """Count the calls that are not counted yet, of all that were made."""
+        for each in attempts[self._counted :]:
+            self._ended(each["usage"])
+
+    def _ended(self, usage: Mapping[str, Any]) -> None:
+        provider, model = self.model
+        self._counted += 1
+        self._calls.ended(cast("UsageData", {"provider": provider, "model": model, **usage}))
+        self._budget.release()
 
 
 def words_of(asked: PlanRequestedData, state: ExecutionState) -> str:
@@ -156,11 +207,3 @@ def _in_order(state: ExecutionState, graph: Graph) -> Graph:
 
 def _earlier(state: ExecutionState) -> list[str]:
     return [each[name] for each in state.changes.records for name in ("base", "hash")]
-
-
-def _usage(
-    attempts: Sequence[Mapping[str, Any]], revision: Revision | None = None
-) -> list[UsageData]:
-    """Return what each call of the model used, as a ``usage`` event has it."""
-    by = {} if revision is None else {"provider": revision.provider, "model": revision.model}
-    return [cast("UsageData", {**by, **each["usage"]}) for each in attempts if "usage" in each]

@@ -76,6 +76,11 @@ class RunDependencies:
         """The planner, whose rules hold for plans of models; None for the rules of all plans."""
         return getattr(self.services, "planner", None)
 
+    @property
+    def providers(self) -> Any:
+        """The providers of models; None where a run has no services."""
+        return getattr(self.services, "providers", None)
+
     @asynccontextmanager
     async def open_services(self, goal: str) -> AsyncGenerator[Any]:
         """Yield the services, which are opened for a goal where there are none yet."""

@@ -11,10 +11,9 @@ from planwave.errors import Conflict, GraphInvalid, NodeError
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.plan_payloads import REPLAN, PlanRequestedData, PlanRevisedData
 from planwave.events.request_text import is_change_request
-from planwave.events.types import UsageData
 from planwave.executor.driver.execution import Execution
 from planwave.executor.options import OnFailure, RunOptions
-from planwave.executor.ports import WrittenChange
+from planwave.executor.ports import ChangeCalls, WrittenChange
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
 from planwave.graph.editing.revision import graph_change, revision_findings
@@ -243,21 +242,25 @@ class RevisedRun:
             self.refusals.append(error.code)
 
     async def write_change(
-        self, asked: PlanRequestedData, number: int, events: Sequence[Event]
+        self,
+        asked: PlanRequestedData,
+        number: int,
+        events: Sequence[Event],
+        calls: ChangeCalls,
     ) -> WrittenChange:
         """Write a random change, as a model does after a while, or refuse it; the same where it is asked again."""
         self.shown.setdefault(number, []).append(events)
         await asyncio.sleep(self.choices.below(6))
+        calls.ended({"input_tokens": number})
         if number not in self.written:
             state = fold(events)
             refusal = Conflict("not today", code="refused") if self.choices.one_in(4) else None
-            usage: UsageData = {"input_tokens": number}
             if refusal is not None:
-                self.written[number] = WrittenChange(error=refusal, usage=[usage])
+                self.written[number] = WrittenChange(error=refusal)
                 return self.written[number]
             graph, data = self._likely_change(state)
             asked_first = request_about(data) if self.choices.one_in(2) else None
-            self.written[number] = WrittenChange(graph, data, request=asked_first, usage=[usage])
+            self.written[number] = WrittenChange(graph, data, request=asked_first)
         return self.written[number]
 
     def _likely_change(self, state: ExecutionState) -> tuple[Graph, PlanRevisedData]:

@@ -229,7 +229,7 @@ class Executions(RuleBasedStateMachine):
 
     happened: ClassVar[set[str]] = set()
     planner: ClassVar[Any] = None
-    replan: ClassVar[dict[str, int] | None] = None
+    replans: ClassVar[dict[str, int] | None] = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -361,7 +361,7 @@ class Executions(RuleBasedStateMachine):
         options = RunOptions(
             scheduling="waves" if waves else "eager",
             on_failure="stop" if stops else "continue",
-            replan=self.replan,
+            replan=self.replans,
         )
         made = self.do(self.service.executions.execute(make_plan(which, new_id()), options=options))
         self.accepted.append(made.execution_id)
@@ -566,19 +566,32 @@ def changed(graph: Graph, choose: Random) -> Graph:
 class Changes:
     """Writes a change as a model does, after a while; the same one where it is asked for it again."""
 
-    async def revise(self, plan: RevisedPlan, words: str, *, scope: CallScope) -> Revision:
+    async def revise(
+        self,
+        plan: RevisedPlan,
+        words: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: Any = None,
+        scope: CallScope | None = None,
+    ) -> Revision:
         await asyncio.sleep(0.5)
-        graph = changed(plan.graph, Random(scope.attempt))  # noqa: S311 - a test's choices
-        reading = RevisionReading("", "otherwise", (), plan.content, graph)
+        choose = Random(words if scope is None else scope.attempt)  # noqa: S311 - a test's choices
+        reading = RevisionReading("", "otherwise", (), plan.content, changed(plan.graph, choose))
         return Revision(reading, "p", "m", [{"usage": {"input_tokens": 1}}])
 
 
 class ChangedExecutions(Executions):
-    """The same, of executions that people change, and that a model changes after failures."""
+    """The same, of executions that people change, by hand and in words, and that a model changes after failures."""
 
     happened: ClassVar[set[str]] = set()
     planner: ClassVar[Any] = Changes()
-    replan: ClassVar[dict[str, int] | None] = {"on_failure": True, "max": 2}
+    replans: ClassVar[dict[str, int] | None] = {"on_failure": True, "max": 2}
+
+    def __init__(self) -> None:
+        self.proposals: list[Any] = []
+        super().__init__()
 
     @rule(seed=SEEDS)
     def revise(self, seed: int) -> None:
@@ -587,6 +600,39 @@ class ChangedExecutions(Executions):
         graph = changed(read_graph(self._state(own).graph or {})[0], choose)
         with suppress(InputError, GraphInvalid):
             self.do(self.service.changes.revise(own, graph.to_document()))
+
+    @rule(seed=SEEDS)
+    def replan(self, seed: int) -> None:
+        """Have a model write a change in words; a person takes it at another moment, or never."""
+        own = self._one(Random(seed).randrange(1_000))  # noqa: S311 - a test's choices
+        before = self._stored(own)
+        with suppress(InputError):
+            proposal = self.do(self.service.changes.replan(own, f"otherwise, as {seed} says"))
+            self.proposals.append(proposal)
+        if fold(before).is_over:
+            assert self._stored(own) == before
+
+    @rule(number=NUMBERS)
+    def take(self, number: int) -> None:
+        if not self.proposals or len(self.accepted) >= 6:
+            return
+        proposal = self.proposals.pop(number % len(self.proposals))
+        own, graph = proposal["execution_id"], proposal["graph"]
+        if self._state(own).is_over:
+            with suppress(InputError, GraphInvalid):
+                made = self.do(self.service.executions.fork(own, graph=graph))
+                self.accepted.append(made.execution_id)
+                self.happened.add("a fork with a proposal")
+            return
+        is_stale = self._state(own).plan_hash != proposal["base"]
+        try:
+            self.do(self.service.changes.revise(own, graph, expected=[proposal["base"]]))
+        except (InputError, GraphInvalid):
+            return
+        assert not is_stale
+        ids = {each["id"] for each in graph["nodes"]}
+        assert ids <= {each["id"] for each in (self._state(own).graph or {})["nodes"]}
+        self.happened.add("a change in words")
 
 
 _MORE_RUNS = 6
@@ -643,4 +689,5 @@ def test_many_histories_of_executions_that_are_changed_keep_the_same_promises() 
     ChangedExecutions.happened.clear()
     run_state_machine_as_test(ChangedExecutions, settings=more)
     changes = {"plan.requested", "plan.revised", "execution.completed"}
-    assert changes <= ChangedExecutions.happened
+    in_words = {"a change in words", "a fork with a proposal"}
+    assert changes | in_words <= ChangedExecutions.happened

@@ -23,6 +23,7 @@ from planwave.graph.model import DataValue, Port
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
+from planwave.planner.progress import ProgressListener
 from planwave.planner.revised_plan import RevisedPlan, Revision, RevisionReading
 from planwave.providers.protocols import CallScope
 from planwave.service.service import Service
@@ -190,13 +191,22 @@ class Rewrites:
     def __init__(self, *graphs: Mapping[str, Any]) -> None:
         self._graphs = graphs
 
-    async def revise(self, plan: RevisedPlan, words: str, *, scope: CallScope) -> Revision:
+    async def revise(
+        self,
+        plan: RevisedPlan,
+        words: str,
+        provider: str,
+        model: str,
+        *,
+        on_progress: ProgressListener,
+        scope: CallScope,
+    ) -> Revision:
         graph, answer = None, "nothing can help"
         if scope.attempt <= len(self._graphs):
             graph, answer = read_graph(self._graphs[scope.attempt - 1])[0], "goes another way"
         reading = RevisionReading("", answer, (), graph and plan.content, graph)
         usage = {"input_tokens": 30, "output_tokens": 12, "cost_usd": 0.5}
-        return Revision(reading, "p", "m", [{"usage": usage}])
+        return Revision(reading, provider, model, [{"usage": usage}])
 
 
 async def seen(

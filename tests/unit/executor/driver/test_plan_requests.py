@@ -12,7 +12,7 @@ from planwave.errors import Conflict, NodeError
 from planwave.events import Event, fold
 from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.executor.options import RunOptions
-from planwave.executor.ports import WrittenChange
+from planwave.executor.ports import ChangeCalls, WrittenChange
 from planwave.executor.recovery.history import History
 from planwave.graph.editing.revision import graph_change
 from planwave.graph.model import Graph
@@ -51,18 +51,39 @@ def raise_error() -> None:
 
 
 class Writer:
-    """Writes the changes that it is given, one a request, each after a second; else it refuses."""
+    """Writes the changes that it is given, one a request, each after a second; else it refuses.
 
-    def __init__(self, *graphs: Graph, asks: bool = False) -> None:
+    Args:
+        graphs: What it writes.
+        asks: A person is asked about each.
+        reserves: The tokens that each of its calls reserves.
+        uses: The tokens that each of them uses.
+        repairs: How often it sends its reply back first.
+    """
+
+    def __init__(
+        self,
+        *graphs: Graph,
+        asks: bool = False,
+        reserves: int = 7,
+        uses: int = 7,
+        repairs: int = 0,
+    ) -> None:
         self.graphs, self.asked = list(graphs), list[Mapping[str, Any]]()
-        self.asks = asks
+        self.asks, self.reserves, self.uses, self.repairs = asks, reserves, uses, repairs
+        self.called_at = list[float]()
 
     async def __call__(
-        self, asked: PlanRequestedData, number: int, events: Sequence[Event]
+        self,
+        asked: PlanRequestedData,
+        number: int,
+        events: Sequence[Event],
+        calls: ChangeCalls,
     ) -> WrittenChange:
         self.asked.append(asked)
         before = fold(events).graph or {"nodes": [], "edges": []}
-        await asyncio.sleep(1)
+        for _ in range(1 + self.repairs):
+            await self._call(calls)
         if len(self.graphs) < number:
             raise Conflict("nothing can help", code="nothing-changed")
         graph = self.graphs[number - 1]
@@ -72,12 +93,17 @@ class Writer:
             "change": made, "base": "", "hash": graph_hash(graph), "graph_change": change,
             "floor": 1, "note": f"change {made}",
         }  # fmt: skip
-        return WrittenChange(
-            graph,
-            data,
-            request=request_about(data) if self.asks else None,
-            usage=[{"input_tokens": 7}],
-        )
+        return WrittenChange(graph, data, request=request_about(data) if self.asks else None)
+
+    async def _call(self, calls: ChangeCalls) -> None:
+        budget, reserved = calls.budget, None
+        if budget is not None:
+            reserved = await budget.reserve({"calls": 1, "tokens": self.reserves})
+        self.called_at.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(1)
+        calls.ended({"input_tokens": self.uses})
+        if reserved is not None:
+            reserved.release()
 
 
 def scene(
@@ -254,7 +280,111 @@ async def test_without_a_writer_and_without_budget_a_change_is_refused() -> None
     spent = scene(writer, {"b": after(3, raise_error)}, budget={"wall_s": 2})
     assert await spent.run() == "failed"
     assert spent.data_of("plan.refused")[0]["error"]["code"] == "budget-used"
-    assert writer.asked == []
+    assert writer.called_at == []
+
+
+# -- the budget ------------------------------------------------------------------------------------
+
+
+def calls_model(reserves: int, uses: int, seconds: float) -> Any:
+    async def node(_: Any, context: FlowContext) -> Any:
+        assert context.budget is not None
+        reserved = await context.budget.reserve({"calls": 1, "tokens": reserves})
+        with context.own_work():
+            await asyncio.sleep(seconds)
+        yield node_event(context, "usage", {"input_tokens": uses})
+        reserved.release()
+        yield result_with()
+
+    return node
+
+
+def tokens_of(run: ExecutionHarness) -> int:
+    return sum(data["input_tokens"] for data in run.data_of("usage"))
+
+
+@virtual_time
+@pytest.mark.parametrize(("limit", "status"), [(30, "completed"), (29, "failed")])
+async def test_a_change_is_written_only_where_the_budget_has_what_its_call_may_use(
+    limit: int, status: str
+) -> None:
+    writer = Writer(AFTER, reserves=30, uses=30)
+    run = scene(writer, {"b": fails}, budget={"tokens": limit})
+    assert await run.run() == status
+    assert tokens_of(run) <= limit
+    assert len(writer.called_at) == (status == "completed")
+    if status == "failed":
+        (refused,) = run.data_of("plan.refused")
+        assert refused["error"]["code"] == "budget-used"
+        assert run.event_names("execution.paused") == []
+
+
+@virtual_time
+@pytest.mark.parametrize(("used", "status"), [(50, "completed"), (71, "failed")])
+async def test_a_change_waits_for_what_a_step_that_runs_has_reserved(
+    used: int, status: str
+) -> None:
+    began = asyncio.get_running_loop().time()
+    writer = Writer(AFTER, reserves=30, uses=30)
+    run = scene(writer, {"b": fails, "slow": calls_model(80, used, 5)}, budget={"tokens": 100})
+    assert await run.run() == status
+    assert tokens_of(run) <= 100
+    assert writer.called_at == ([began + 5] if status == "completed" else [])
+
+
+@virtual_time
+async def test_a_step_that_runs_waits_for_what_the_change_has_reserved() -> None:
+    began, called_at = asyncio.get_running_loop().time(), list[float]()
+
+    async def late(_: Any, context: FlowContext) -> Any:
+        await asyncio.sleep(0.5)
+        assert context.budget is not None
+        reserved = await context.budget.reserve({"tokens": 60})
+        called_at.append(asyncio.get_running_loop().time())
+        yield node_event(context, "usage", {"input_tokens": 60})
+        reserved.release()
+        yield result_with()
+
+    writer = Writer(AFTER, reserves=60, uses=40)
+    run = scene(writer, {"b": fails, "slow": late}, budget={"tokens": 100})
+    assert await run.run() == "completed"
+    assert called_at == [began + 1]
+    assert tokens_of(run) == 100
+    assert run.event_names("node.parked", "node.unparked", "execution.paused") == [
+        "node.parked slow", "node.unparked slow",
+    ]  # fmt: skip
+
+
+@virtual_time
+async def test_a_step_that_waits_for_the_budget_asks_a_person_once_the_change_is_refused() -> None:
+    writer = Writer(AFTER, reserves=101)
+    run = scene(writer, {"b": fails, "slow": calls_model(101, 101, 0)}, budget={"tokens": 100})
+
+    def stop(event: Event) -> None:
+        if event.type == "execution.paused" and "request_id" in event.data:
+            answer = {"decision": "stop"}
+            loop = asyncio.get_running_loop()
+            loop.call_soon(run.execution.answer, event.data["request_id"], answer)
+
+    run.listeners.append(stop)
+    assert await run.run() == "cancelled"
+    assert run.event_names("plan.refused", "execution.paused") == [
+        "plan.refused", "execution.paused",
+    ]  # fmt: skip
+    assert writer.called_at == []
+
+
+@virtual_time
+async def test_what_each_call_of_a_change_has_used_counts_before_the_next() -> None:
+    writer = Writer(AFTER, reserves=60, uses=20, repairs=2)
+    run = scene(writer, {"b": fails}, budget={"tokens": 100})
+    assert await run.run() == "completed"
+    assert [data["input_tokens"] for data in run.data_of("usage")] == [20, 20, 20]
+    again = Writer(AFTER, reserves=60, uses=30, repairs=2)
+    cut = scene(again, {"b": fails}, budget={"tokens": 100})
+    assert await cut.run() == "failed"
+    assert tokens_of(cut) == 60  # both calls that were made count
+    assert cut.data_of("plan.refused")[0]["error"]["code"] == "budget-used"
 
 
 @virtual_time

@@ -32,6 +32,7 @@ from planwave.executor.messages import (
     CancelReply,
     CancelTask,
     CancelTimer,
+    ChangeCallEnded,
     ChangePlace,
     ChangeWritten,
     CloseLinks,
@@ -262,8 +263,9 @@ def test_a_failure_that_has_a_change_written_keeps_the_end_back_until_it_is_refu
         << emitted("node.failed", "a", 1, error=error, handled=False, duration_s=0.0)
         << emitted("plan.requested", **asked)
         << WriteChange(1, asked)
-        >> ChangeWritten(1, error=refusal, usage=[{"input_tokens": 7}])
+        >> ChangeCallEnded(1, {"input_tokens": 7})
         << emitted("usage", None, 1, input_tokens=7)
+        >> ChangeWritten(1, error=refusal)
         << emitted("plan.refused", change=1, error=refusal.as_json())
         << emitted("node.blocked", "b", cause={"node": "a", "error": error})
         << emitted("wave.completed", wave=1)
@@ -656,6 +658,24 @@ def test_a_call_waits_until_the_budget_has_what_it_needs() -> None:
         >> BudgetReleased(a, R1)
         << emitted("node.unparked", "b", 1)
         << DeliverOutcome(b, R2, None)
+    )
+
+
+def test_a_change_waits_for_the_budget_and_for_no_person() -> None:
+    options = RunOptions(budget={"calls": 1}, replan={"on_failure": True})
+    run = started(parse_graph("a b"), options)
+    a, b = attempt_at(run, "a"), attempt_at(run, "b")
+    played(run, BudgetReserved(a, {"calls": 1.0}, R1, is_counted=True))
+    played(run, AttemptFailed(b, PermanentError("boom")))
+    refusal = Reply(R2, ANY)
+    assert (
+        play(run)
+        >> BudgetReserved(None, {"calls": 1.0}, R2, is_counted=False)
+        >> BudgetReleased(a, R1)
+        << Reply(R2)
+        >> BudgetReleased(None, R2)
+        >> BudgetReserved(None, {"calls": 2.0}, R2, is_counted=False)
+        << refusal
     )
 
 

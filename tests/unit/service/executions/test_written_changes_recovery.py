@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ GRAPH = {
     ],
 }
 OPTIONS = RunOptions(replan={"on_failure": True, "max": 1})
+JUST_ENOUGH = replace(OPTIONS, budget={"calls": 3})
 NEW = {"id": "new", "name": "New", "type": "text", "data": {"text": "Another way."}}
 
 
@@ -63,8 +65,8 @@ def reply(body: dict[str, Any]) -> str:
 class TakenOver:
     """An execution whose process ends at a point, and the process that takes it over."""
 
-    def __init__(self, llm: FakeLLMServer) -> None:
-        self._llm, self._store = llm, MemoryStore()
+    def __init__(self, llm: FakeLLMServer, options: RunOptions = OPTIONS) -> None:
+        self._llm, self._store, self._options = llm, MemoryStore(), options
         self._clients: list[ModelClient] = []
 
     @property
@@ -78,7 +80,7 @@ class TakenOver:
         """Run up to a point in one process, then in another to the end."""
         ending = HaltingProxy(self._store, CrashPoint.parse(point))
         run = planwave.run(
-            GRAPH, store=ending, services=self._services(ending), check=False, options=OPTIONS
+            GRAPH, store=ending, services=self._services(ending), check=False, options=self._options
         )
 
         async def go_on() -> None:
@@ -96,9 +98,21 @@ class TakenOver:
             )
             result = await opened.resume()
             ending.is_released.set()
+        await self._close()
+        return result
+
+    async def run_alone(self) -> planwave.RunResult:
+        """Run in one process to the end."""
+        services = self._services(self._store)
+        result = await planwave.run(
+            GRAPH, store=self._store, services=services, check=False, options=self._options
+        )
+        await self._close()
+        return result
+
+    async def _close(self) -> None:
         for client in self._clients:
             await client.close()
-        return result
 
     def _services(self, store: Any) -> NodeServices:
         settings = Settings(openai_api_key="sk-test", openai_base_url=self._llm.openai_url)
@@ -109,26 +123,36 @@ class TakenOver:
         return NodeServices(models, providers, recorder=store, planner=planner)
 
 
+POINTS = {
+    "before:append:1:plan.requested": [1, 1, 1],
+    "after:append:1:plan.requested": [1, 1, 1],
+    "before:record:1:model": [2, 1, 1],  # nobody knows its reply
+    "after:record:1:model": [1, 1, 1],
+    "before:record:2:model": [1, 2, 1],
+    "after:record:2:model": [1, 1, 1],
+    "before:record:3:model": [1, 1, 2],
+    "after:record:3:model": [1, 1, 1],
+    "before:append:1:plan.revised": [1, 1, 1],
+    "after:append:1:plan.revised": [1, 1, 1],
+}
+"""How often each call is made, by where the process ends."""
+USAGE_POINTS = ["before:append:1:usage", "after:append:1:usage", "after:append:2:usage"]
+"""Where, with a budget, no call has begun that the store does not know: it waits for what the one before has used."""
+
+
 @pytest.mark.parametrize(
-    ("point", "asked"),
+    ("point", "asked", "options"),
     [
-        ("before:append:1:plan.requested", [1, 1, 1]),
-        ("after:append:1:plan.requested", [1, 1, 1]),
-        ("before:record:1:model", [2, 1, 1]),  # nobody knows its reply
-        ("after:record:1:model", [1, 1, 1]),
-        ("before:record:2:model", [1, 2, 1]),
-        ("after:record:2:model", [1, 1, 1]),
-        ("before:record:3:model", [1, 1, 2]),
-        ("after:record:3:model", [1, 1, 1]),
-        ("before:append:1:plan.revised", [1, 1, 1]),
-        ("after:append:1:plan.revised", [1, 1, 1]),
+        *((point, asked, OPTIONS) for point, asked in POINTS.items()),
+        *((point, asked, JUST_ENOUGH) for point, asked in POINTS.items()),
+        *((point, [1, 1, 1], JUST_ENOUGH) for point in USAGE_POINTS),
     ],
 )
 async def test_a_change_is_made_once_and_recorded_replies_are_paid_for_once(
-    point: str, asked: list[int]
+    point: str, asked: list[int], options: RunOptions
 ) -> None:
     async with FakeLLMServer(reply_to=reply) as llm:
-        taken = TakenOver(llm)
+        taken = TakenOver(llm, options)
         result = await taken.run(point)
     document = result.document
     assert document["status"] == "completed", document["error"]
@@ -136,3 +160,18 @@ async def test_a_change_is_made_once_and_recorded_replies_are_paid_for_once(
     assert document["node_results"]["last"] == "Last: Another way."
     assert taken.asked == asked
     assert document["usage"]["calls"] == 3
+
+
+@pytest.mark.parametrize(
+    ("budget", "calls"), [({"tokens": 500}, 0), ({"usd": 0.001}, 0), ({"calls": 2}, 2)]
+)
+async def test_a_call_that_the_budget_may_not_hold_is_not_made(
+    budget: dict[str, float], calls: int
+) -> None:
+    async with FakeLLMServer(reply_to=reply) as llm:
+        result = await TakenOver(llm, replace(OPTIONS, budget=budget)).run_alone()
+    document = result.document
+    assert len(llm.requests) == document["usage"]["calls"] == calls
+    assert (document["status"], document["failures"]) == ("failed", ["old"])
+    (refused,) = document["refused_changes"]
+    assert refused["error"]["code"] == "budget-used"

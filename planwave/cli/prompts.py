@@ -18,7 +18,7 @@ from rich.text import Text
 
 from planwave.cli.formatting import duration, json_object, json_text, one_line
 from planwave.cli.inputs import parse_json
-from planwave.cli.views.plan import forecast_lines
+from planwave.cli.views.plan import REST, forecast_lines
 from planwave.cli.views.revisions import proposal_lines
 from planwave.errors import InputError, InvalidAnswer, reason_of
 from planwave.events import OpenRequest
@@ -93,11 +93,12 @@ def _show_request(console: CommandConsole, request: OpenRequest, name: str) -> N
     head = f"{console.glyph('waiting')} {one_line(name)} asks ({request.request_id})"
     console.text(Text(head, style="bold yellow"))
     console.markdown(request_text(request.request))
+    forecast = json_object(json_object(request.request).get("forecast"))
     if is_plan_approval(request.request):
-        forecast = json_object(json_object(request.request).get("forecast"))
         console.texts(forecast_lines(console, forecast))
     if is_change_request(request.request):
         console.lines(list(proposal_lines(json_object(request.request))))
+        console.texts(forecast_lines(console, forecast, REST))
     value = json_object(request.request).get("value")
     if value not in (None, ""):
         console.line(Text("Value", style="dim"))

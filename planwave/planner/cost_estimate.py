@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -99,6 +99,7 @@ def forecast(
     *,
     goal: str = "",
     inputs: Mapping[str, Mapping[str, Json]] | None = None,
+    begun: Collection[str] = (),
 ) -> ForecastResponse:
     """Return the estimated waves, calls, tokens and cost of a checked graph.
 
@@ -108,6 +109,7 @@ def forecast(
         providers: The providers, with their prices.
         goal: What the plan is for.
         inputs: ``{node_id: {handle: value}}``: nodes that are not executed but have these values.
+        begun: The nodes of a run that is under way that have begun: only what the others take is estimated.
 
     Returns:
         ``{"waves", "nodes", "width", "depth", "critical_path": [id], "calls", "at_least",
@@ -118,9 +120,11 @@ def forecast(
         the price of any call is unknown. ``uncounted_tools`` are the nodes of MCP servers, whose tools only a
         run knows: models read more than ``tokens`` says. Effects inside a node are listed with the node.
     """
-    form = _measure_graph(graph, catalogue)
     estimator = _Estimator(catalogue, providers, goal)
-    calls = estimator.calls(graph, form, values=inputs or {})
+    rest = _rest_of(graph, begun, catalogue) if begun else graph
+    form = _measure_graph(rest, catalogue)
+    whole = _measure_graph(graph, catalogue) if begun else form
+    calls = estimator.calls(graph, whole, values=inputs or {}, begun=begun)
     found: ForecastResponse = {
         "waves": len(form.waves),
         "nodes": sum(map(len, form.waves)),
@@ -128,14 +132,10 @@ def forecast(
         "depth": form.depth,
         "critical_path": list(form.critical_path),
         "calls": len(calls),
-        "at_least": any(runs_graphs(catalogue, each) for each in {n.type for n in graph.nodes})
-        or _has_tools(graph),
-        "tokens": {
-            "low": sum(call.input_tokens.low + call.output_tokens.low for call in calls),
-            "high": sum(call.input_tokens.high + call.output_tokens.high for call in calls),
-        },
+        "at_least": _may_call_more(rest, catalogue),
+        "tokens": _tokens(calls),
         "cost_usd": _cost(calls, providers),
-        "effects": _all_effects(graph, catalogue),
+        "effects": _all_effects(rest, catalogue),
     }
     if models := _models(calls, providers):
         found["models"] = models
@@ -144,7 +144,26 @@ def forecast(
     return found
 
 
-def _has_tools(graph: Graph) -> bool:
+def _rest_of(graph: Graph, begun: Collection[str], catalogue: NodeTypes) -> Graph:
+    """Return a graph without nodes that have begun, and without what is linked to these alone."""
+    gone = frozenset(begun)
+    edges = [each for each in graph.edges if gone.isdisjoint((each.source, each.target))]
+    links, still = (
+        {each.source for each in some if each.channel == LINK} for some in (graph.edges, edges)
+    )
+    idle = {each for each in links - still if not _executes(graph.by_id[each].type, catalogue)}
+    nodes = [each for each in graph.nodes if each.id not in gone | idle]
+    return Graph(tuple(nodes), tuple(edges))
+
+
+def _executes(node_type: str, catalogue: NodeTypes) -> bool:
+    facts = catalogue.type_info(node_type)
+    return facts is None or facts.executes
+
+
+def _may_call_more(graph: Graph, catalogue: NodeTypes) -> bool:
+    if any(runs_graphs(catalogue, each) for each in {node.type for node in graph.nodes}):
+        return True
     return any(edge.channel == LINK and edge.target_handle == _TOOLS_HANDLE for edge in graph.edges)
 
 
@@ -184,8 +203,8 @@ def _needs_default(node: Node, graph: Graph, catalogue: NodeTypes) -> bool:
 
 
 def _measure_graph(graph: Graph, catalogue: NodeTypes) -> GraphShape:
-    facts = {each: catalogue.type_info(each) for each in {node.type for node in graph.nodes}}
-    lazy = {each for each, info in facts.items() if info is not None and not info.executes}
+    types = {node.type for node in graph.nodes}
+    lazy = {each for each in types if not _executes(each, catalogue)}
     linked = {node.id for node in graph.nodes if node.type in lazy} if lazy else ()
     return measure(graph, linked=linked)
 
@@ -218,6 +237,7 @@ class _Estimator:
         *,
         values: Mapping[str, Mapping[str, Json]] = MappingProxyType({}),
         around: _Range | None = None,
+        begun: Collection[str] = (),
     ) -> list[_Call]:
         """Return the steps that call a model, nested steps included, in one pass over the waves.
 
@@ -226,6 +246,7 @@ class _Estimator:
             form: Its waves.
             values: The values of nodes that are not executed.
             around: What the node reads that runs the graph; None for the graph of the execution.
+            begun: The nodes whose calls are left out.
         """
         types = {node.type for node in graph.nodes}
         asking = {each for each in types if calls_model(self._catalogue, each)}
@@ -251,7 +272,8 @@ class _Estimator:
                 node_calls.append(self._call(node, graph, read, around))
             told = [call.output_tokens for call in node_calls]
             results[node.id] = _sum(told) if told else passed_on
-            calls += node_calls
+            if node.id not in begun:
+                calls += node_calls
         return calls
 
     def _own_value(self, node: Node) -> int:
@@ -386,6 +408,11 @@ def _models(calls: Sequence[_Call], providers: Providers) -> list[ForecastModel]
             named["reason"] = reason
         models.append(named)
     return models
+
+
+def _tokens(calls: Iterable[_Call]) -> Span:
+    low, high = _sum([each for call in calls for each in (call.input_tokens, call.output_tokens)])
+    return {"low": low, "high": high}
 
 
 def _cost(calls: Iterable[_Call], providers: Providers) -> Span | None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from planwave.errors import InputError
 from planwave.expressions import NODES
 from planwave.expressions.renaming import may_name_any_node
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Json, Node
 from planwave.graph.protocols import NodeTypes, effect_of
 from planwave.graph.subgraphs import all_nodes, effects_of, subgraphs_of
 from planwave.planner.capabilities import SERVER_TYPE, calls_model
+from planwave.providers.protocols import Providers
 
 if TYPE_CHECKING:
     from planwave.shapes.plans import AdditionDocument
@@ -28,6 +32,8 @@ _ADDRESS: Final = re.compile(r"(?:url|uri|endpoint)$", re.IGNORECASE)
 """The fields that hold an address."""
 _NAMED: Final = {"tool": ("tool", "name"), SERVER_TYPE: ("server", "server")}
 """By type of node: what a field of its data names."""
+_MODEL_HANDLES: Final = ("provider", "model")
+"""The fields that name a model, and the ports by which it comes from another node."""
 _LOUD: Final = frozenset({"write", "once"})
 _ADDRESSED: Final = "addressed host"
 """The kind, within this module, of a host in a field that holds an address."""
@@ -36,6 +42,7 @@ _ASKS: Final = "approval"
 
 
 _NOTHING: Final = Graph((), ())
+_Resolve = Callable[[str | None, str | None], tuple[str, str]]
 
 
 class Access(NamedTuple):
@@ -51,11 +58,21 @@ class Access(NamedTuple):
     node: str
 
 
-def new_access(before: Graph, after: Graph, catalogue: NodeTypes) -> list[Access]:
-    """Return what a graph reaches that another one does not, each once, and the safeguards that it lost."""
-    known = {each[:2] for each in _access_of(before, catalogue)}
+def new_access(
+    before: Graph, after: Graph, catalogue: NodeTypes, providers: Providers | None = None
+) -> list[Access]:
+    """Return what a graph reaches that another one does not, each once, and the safeguards that it lost.
+
+    Args:
+        before: That other one.
+        after: The graph.
+        catalogue: The node types.
+        providers: Say which provider and model are the defaults, of steps that name none; None where that is unknown.
+    """
+    resolve = cache(partial(_resolved, providers))
+    known = {each[:2] for each in _access_of(before, catalogue, resolve)}
     new: dict[tuple[str, str], Access] = {}
-    for each in _access_of(after, catalogue):
+    for each in _access_of(after, catalogue, resolve):
         if each[:2] not in known:
             named = each._replace(kind="host") if each.kind == _ADDRESSED else each
             new.setdefault(named[:2], named)
@@ -65,23 +82,27 @@ def new_access(before: Graph, after: Graph, catalogue: NodeTypes) -> list[Access
     return found + [e for e in _new_sources(before, after, catalogue) if e[:2] not in new]
 
 
-def additions_of(before: Graph, after: Graph, catalogue: NodeTypes) -> list[AdditionDocument]:
+def additions_of(
+    before: Graph, after: Graph, catalogue: NodeTypes, providers: Providers | None = None
+) -> list[AdditionDocument]:
     """Return what ``new_access`` does, as documents have it."""
-    found = new_access(before, after, catalogue)
+    found = new_access(before, after, catalogue, providers)
     return [cast("AdditionDocument", each._asdict()) for each in found]
 
 
-def _access_of(graph: Graph, catalogue: NodeTypes) -> Iterator[Access]:
+def _access_of(graph: Graph, catalogue: NodeTypes, resolve: _Resolve) -> Iterator[Access]:
     for top in graph.nodes:
         stack: list[tuple[Node, Graph]] = [(top, graph)]
         while stack:
             node, around = stack.pop()
-            for kind, name in _of_node(node, around, catalogue):
+            for kind, name in _of_node(node, around, catalogue, resolve):
                 yield Access(kind, name, top.id)
             stack += [(e, inner) for inner in subgraphs_of(node, catalogue) for e in inner.nodes]
 
 
-def _of_node(node: Node, graph: Graph, catalogue: NodeTypes) -> Iterator[tuple[str, str]]:
+def _of_node(
+    node: Node, graph: Graph, catalogue: NodeTypes, resolve: _Resolve
+) -> Iterator[tuple[str, str]]:
     facts = catalogue.type_info(node.type)
     if facts is not None and (effect := effect_of(node, facts, graph)) in _LOUD:
         yield "effect", f"{effect} {node.type}"
@@ -89,16 +110,46 @@ def _of_node(node: Node, graph: Graph, catalogue: NodeTypes) -> Iterator[tuple[s
         kind, field = _NAMED[node.type]
         yield kind, _text(node.data.get(field))
     if calls_model(catalogue, node.type):
-        provider, model = (_text(node.data.get(name)) for name in ("provider", "model"))
-        if provider:
-            yield "provider", provider
-        if model:
-            yield "model", f"{provider}/{model}"
+        yield from _models_of(node, graph, resolve)
     if "flow" in node.data:
         yield "flow", _text(node.data["flow"])
     yield from _fixed_hosts(node)
     for name in _unfixed_hosts(node, graph):
         yield "host", name
+
+
+def _models_of(node: Node, graph: Graph, resolve: _Resolve) -> Iterator[tuple[str, str]]:
+    """Yield the providers and models of a node, and those that it calls in their place."""
+    edges = [
+        each for each in graph.incoming.get(node.id, ()) if each.target_handle in _MODEL_HANDLES
+    ]
+    for each in edges:
+        if each.channel == FLOW:
+            yield "model", f"computed: {each.source_handle} of {each.source}"
+    fallback: Json = node.data.get("fallback")
+    others = cast("list[Json]", fallback) if isinstance(fallback, list) else []
+    choices = [cast("Mapping[str, Json]", each) for each in others if isinstance(each, dict)]
+    for data in (node.data, *choices):
+        provider, model = (_named(data.get(name)) for name in _MODEL_HANDLES)
+        if edges and not (provider or model):
+            continue  # what leads there says it
+        provider, model = resolve(provider, model)
+        yield "provider", provider
+        yield "model", f"{provider}/{model}"
+
+
+def _named(value: Json) -> str | None:
+    return None if value in (None, "") else _text(value)
+
+
+def _resolved(
+    providers: Providers | None, provider: str | None, model: str | None
+) -> tuple[str, str]:
+    """Return the provider and the model that a step calls; what is unknown here stays as it is named."""
+    with suppress(InputError):
+        if providers is not None:
+            return providers.resolve(provider, model)
+    return provider or "default", model or "default"
 
 
 def _texts_of(node: Node) -> Iterator[tuple[str, str]]:

@@ -153,7 +153,7 @@ class OpenRequestResponse(TypedDict):
     of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a
     higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`, a change of
     the graph that is run (`plan-change`) `{kind, prompt, actions, change, by, path, request, answer, base, hash,
-    graph_change, difference, additions}`."""
+    graph_change, difference, additions, forecast}`; its `forecast` is that of the steps that have not begun."""
     since: str
     """When it was asked, UTC."""
     timeout_s: float | None

@@ -16,7 +16,8 @@ from starlette.responses import HTMLResponse
 from planwave.api.link_pages.answer_form import AnswerForm, decisions_of, words
 from planwave.api.link_pages.texts import PageTexts
 from planwave.api.middleware.security_headers import NO_FRAMES, POLICY_HEADER
-from planwave.events.request_text import field_of, request_text
+from planwave.events.budget import amount_text
+from planwave.events.request_text import field_of, is_change_request, request_text
 
 if TYPE_CHECKING:
     from planwave.errors import PlanwaveError
@@ -143,6 +144,7 @@ def request_page(linked: LinkedRequest, form: AnswerForm, status: int = 200) -> 
         form=form,
         prompt=texts.html(request_text(request)) if decisions_of(request) or form.fields else "",
         goal=field_of(request, "goal"),
+        change=field_of(request, "answer") if is_change_request(request) else None,
         forecast=_forecast(field_of(request, "forecast")),
         tool=field_of(tool, "name"),
         effect=_EFFECTS.get(str(field_of(tool, "effect"))),
@@ -184,12 +186,15 @@ def _moment(text: str | None) -> str | None:
 def _forecast(forecast: Any) -> str | None:
     """Return what a plan will take, in a sentence."""
     calls, cost = field_of(forecast, "calls"), field_of(forecast, "cost_usd")
-    parts = [f"{calls} calls of models" if isinstance(calls, int) else "", _dollars(cost)]
+    counted = f"{calls} model call{'' if calls == 1 else 's'}" if isinstance(calls, int) else ""
+    parts = [counted, _dollars(cost)]
     return ", ".join(filter(None, parts)) or None
 
 
 def _dollars(cost: Any) -> str:
-    return f"about ${cost:.2g}" if isinstance(cost, int | float) and cost > 0 else ""
+    """Return the most that it costs; nothing where that is unknown, or nothing."""
+    high = field_of(cost, "high")
+    return f"up to {amount_text('usd', high)}" if isinstance(high, int | float) and high > 0 else ""
 
 
 _TEMPLATES: Final = jinja2.Environment(

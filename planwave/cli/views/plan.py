@@ -138,8 +138,14 @@ def wave_lines(console: CommandConsole, graph: Graph, author: str = "") -> Itera
             yield from _node_lines(console, node, links.get(node.id, []), width, author)
 
 
-def forecast_lines(console: CommandConsole, forecast: Mapping[str, Any]) -> Iterable[Text]:
-    """Yield the forecast of a plan: size and cost, critical path, side effects."""
+REST: Final = "The rest"
+"""The head of the forecast of a run that is under way: of the steps that have not begun."""
+
+
+def forecast_lines(
+    console: CommandConsole, forecast: Mapping[str, Any], head: str = "Forecast"
+) -> Iterable[Text]:
+    """Yield the forecast of a plan, or of the rest of a run: size and cost, critical path, side effects."""
     if not forecast:
         return
     nodes, waves = _number(forecast, "nodes"), _number(forecast, "waves")
@@ -156,7 +162,7 @@ def forecast_lines(console: CommandConsole, forecast: Mapping[str, Any]) -> Iter
         parts.append(f"{_range_of(tokens)} tokens{without}")
     parts.append("" if is_unknown else _cost(forecast))
     dot = f" {console.symbol('·', '-')} "
-    yield Text.assemble(("Forecast  ", "bold"), dot.join(part for part in parts if part))
+    yield Text.assemble((f"{head:<10}", "bold"), dot.join(part for part in parts if part))
     if (models := models_line(forecast.get("models") or ())) is not None:
         yield models
     path = [str(step) for step in forecast.get("critical_path") or ()]

@@ -37,11 +37,18 @@ from planwave.cli.formatting import (
     tokens_text,
     truncate,
 )
+from planwave.cli.views.plan import REST, forecast_lines
 from planwave.errors import NESTED_FAILED
 from planwave.events.budget import used_text
 from planwave.events.logs.call_lines import question_text, recorded_lines
 from planwave.events.paths import ancestor_paths, path_prefix
-from planwave.events.request_text import TIMEOUT, answer_text, is_budget_request, is_timer
+from planwave.events.request_text import (
+    TIMEOUT,
+    answer_text,
+    is_budget_request,
+    is_change_request,
+    is_timer,
+)
 from planwave.events.types import WAITING, pause_kind
 from planwave.expressions.json_text import to_text
 from planwave.principals import Principal
@@ -357,6 +364,8 @@ def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping
         fields = json_object(request.get("request"))
         for line in _value_lines(fields.get("value")):
             console.text(Text(f"    {one_line(line)}".rstrip(), style="dim"))
+        if is_change_request(fields):
+            console.texts(forecast_lines(console, json_object(fields.get("forecast")), REST))
         way = "continue now with" if is_timer(fields) else "answer with"
         command = answer_command(ctx, execution_id, request.get("request_id"), fields)
         console.verbatim(f"  {way}: {command}{_other_decisions(fields)}")

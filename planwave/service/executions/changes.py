@@ -24,13 +24,19 @@ from planwave.service.executions.run_spec import require_inputs_for, run_spec_fr
 from planwave.service.flows.flow_queries import flows_of_caller
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.plan_service import PlanService, require_stored_plan
-from planwave.service.plans.proposals import plan_of_run, replan_document, require_words
+from planwave.service.plans.proposals import (
+    forecast_of_rest,
+    plan_of_run,
+    replan_document,
+    require_words,
+)
 from planwave.service.plans.revision_service import RevisionService
 
 if TYPE_CHECKING:
     from planwave.events import ExecutionState
     from planwave.events.node_state import OpenRequest
     from planwave.graph.model import Graph
+    from planwave.shapes.graphs import ForecastResponse
     from planwave.shapes.nodes import PlanChangeResponse
     from planwave.shapes.plans import AdditionDocument, ReplanResponse
 
@@ -124,19 +130,22 @@ class ExecutionChanges:
         before_graph = state.graph or NO_GRAPH
         document = changed_graph(before_graph, graph_change(before_graph, new.document))
         versions = None if expected is None else sorted(expected)
-        by, reached = current_principal().as_json(), self._reached(state, new)
-        command = Revise(document, versions, note[:NOTE_CHARS], by, reached)
+        by, shown = current_principal().as_json(), self._shown(state, new)
+        command = Revise(document, versions, note[:NOTE_CHARS], by, *shown)
         command.check(state)
         await self._executions.send_command(execution_id, command)
         after = await self._executions.live_executions.state(execution_id)
         return _made_or_asked(after, graph_hash(read_graph(document)[0]))
 
-    def _reached(self, state: ExecutionState, graph: Graph) -> Sequence[AdditionDocument]:
-        """Return what a graph reaches that the present one does not, for who approves it; nothing where nobody does."""
+    def _shown(
+        self, state: ExecutionState, graph: Graph
+    ) -> tuple[Sequence[AdditionDocument], ForecastResponse | None]:
+        """Return what is shown to who approves a graph: what it reaches, and its forecast; nothing where nobody does."""
         if state.approval is None:
-            return ()
+            return (), None
         present, _ = read_graph(state.graph or NO_GRAPH)
-        return additions_of(present, graph, self._dependencies.catalogue)
+        parts = self._dependencies.catalogue, self._dependencies.providers
+        return additions_of(present, graph, *parts), forecast_of_rest(state, graph, *parts)
 
     async def replan(
         self,
@@ -173,7 +182,7 @@ class ExecutionChanges:
         revision = await self._revisions.write_revision(
             state.plan_id or new_id(), plan, request, chosen
         )
-        at, catalogue = dependencies.timestamp(), dependencies.catalogue
+        parts = dependencies.catalogue, dependencies.providers
         return await asyncio.to_thread(
-            replan_document, state, plan, request, revision, catalogue, at
+            replan_document, state, plan, request, revision, *parts, dependencies.timestamp()
         )

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from planwave.graph.model import Json
     from planwave.principals import PrincipalDocument
     from planwave.shapes.common import GraphDocument
+    from planwave.shapes.graphs import ForecastResponse
     from planwave.shapes.plans import AdditionDocument
 
 NOTE_CHARS: Final = 1_000
@@ -242,6 +243,7 @@ class Revise:
         note: Why, in the words of who asked for it.
         revised_by: Who asked for it.
         additions: What it reaches that the graph that is run does not: for who approves it, where the plan needs that.
+        forecast: What the nodes will take that have not begun: likewise.
     """
 
     graph: GraphDocument
@@ -249,6 +251,7 @@ class Revise:
     note: str
     revised_by: PrincipalDocument
     additions: Sequence[AdditionDocument] = ()
+    forecast: ForecastResponse | None = None
 
     def check(self, state: ExecutionState) -> None:
         """Raise if the graph of the execution cannot be changed now.
@@ -293,7 +296,7 @@ class Revise:
         if state.approval is None:
             return execution.revise(graph, data)
         asked: PlanRequestedData = {"change": data["change"], "by": "person"}
-        request = change_request(asked, data, (before, graph), self.additions)
+        request = change_request(asked, data, (before, graph), self.additions, self.forecast)
         return execution.revise(graph, data, request)
 
 

@@ -7,21 +7,26 @@ that the operator approved, needs none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from planwave.events.request_text import APPROVE, EDIT, PLAN_APPROVAL, PLAN_CHANGE
 from planwave.events.types import ApprovalDocument
 from planwave.graph.editing.difference import graph_difference
-from planwave.graph.plan import graph_hash
+from planwave.graph.plan import graph_hash, title_of_text
 
 if TYPE_CHECKING:
     from planwave.events import ExecutionState
     from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
     from planwave.graph.model import Graph, Json
+    from planwave.shapes.graphs import ForecastResponse
     from planwave.shapes.plans import AdditionDocument
 
 REJECT: Final = "reject"
+SAFEGUARD: Final = "safeguard"
+"""The kind of what a plan loses, among what it reaches and did not before."""
+_NAMES_SHOWN: Final = 12
+_NAME_CHARS: Final = 120
 
 
 def approval_of_fork(
@@ -64,6 +69,7 @@ def change_request(
     data: PlanRevisedData,
     graphs: tuple[Graph, Graph],
     additions: Sequence[AdditionDocument],
+    forecast: ForecastResponse | None,
 ) -> dict[str, Json]:
     """Return the request for approval of a change of the graph that is run: all that it does and reaches.
 
@@ -71,17 +77,16 @@ def change_request(
         asked: What asked for the change.
         data: The change, which is made as it stands here: nothing is written again.
         graphs: The graph that is run, and the one that it becomes.
-        additions: What it reaches that the graph that is run does not.
+        additions: What it reaches that the graph that is run does not, and what it loses that guards that.
+        forecast: What the nodes will take that have not begun; None where that is unknown.
     """
-    listed = ", ".join(f"{each['kind']} {each['name']}" for each in additions)
-    reached = f" It would reach what the plan does not: {listed}." if listed else ""
     before, after = (each.to_document() for each in graphs)
     return cast(
         "dict[str, Json]",
         {
             **asked,
             "kind": PLAN_CHANGE,
-            "prompt": f"Change the plan of this run?{reached}",
+            "prompt": " ".join(["Change the plan of this run?", *_told(data, additions)]),
             "actions": [APPROVE, REJECT],
             "answer": data.get("note", ""),
             "base": data["base"],
@@ -89,9 +94,33 @@ def change_request(
             "graph_change": data["graph_change"],
             "difference": {"title": None, **graph_difference(before, after)},
             "additions": [*additions],
+            "forecast": forecast,
             **({"revised_by": data["revised_by"]} if "revised_by" in data else {}),
         },
     )
+
+
+def _told(data: PlanRevisedData, additions: Sequence[AdditionDocument]) -> Iterator[str]:
+    """Yield the sentences of a request for approval of a change: what it changes, reaches and loses.
+
+    A model wrote the names, and may have read texts of strangers: each is on one line, and none is long.
+    """
+    change = data["graph_change"]
+    parts = {
+        "New or changed": [each["id"] for each in change["nodes"]],
+        "Dropped": change["dropped_nodes"],
+        "It would reach what the plan does not": [
+            f"{each['kind']} {each['name']}" for each in additions if each["kind"] != SAFEGUARD
+        ],
+        "It would lose what guards the plan": [
+            each["name"] for each in additions if each["kind"] == SAFEGUARD
+        ],
+    }
+    for words, names in parts.items():
+        shown = [title_of_text(each, _NAME_CHARS) for each in names[:_NAMES_SHOWN]]
+        more = [f"and {len(names) - _NAMES_SHOWN} more"] if len(names) > _NAMES_SHOWN else []
+        if shown:
+            yield f"{words}: {', '.join(shown + more)}."
 
 
 def approval_request(

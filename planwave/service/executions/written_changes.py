@@ -27,7 +27,7 @@ from planwave.principals import current_principal
 from planwave.providers.protocols import CallScope, Providers
 from planwave.service.executions.command_rules import NOTE_CHARS, Revise
 from planwave.service.executions.plan_approval import change_request
-from planwave.service.plans.proposals import plan_of_run
+from planwave.service.plans.proposals import forecast_of_rest, plan_of_run
 from planwave.settings import Limits
 
 if TYPE_CHECKING:
@@ -101,9 +101,12 @@ async def write_change(
         "floor": 1,
         "note": revision.reading.answer[:NOTE_CHARS],
     }
-    new = additions_of(plan.graph, graph, dependencies.catalogue)
-    must_ask = new or state.approval is not None
-    request = change_request(asked, data, (plan.graph, graph), new) if must_ask else None
+    parts = dependencies.catalogue, dependencies.providers
+    new = additions_of(plan.graph, graph, *parts)
+    if not new and state.approval is None:
+        return WrittenChange(graph, data)
+    rest = forecast_of_rest(state, graph, *parts)
+    request = change_request(asked, data, (plan.graph, graph), new, rest)
     return WrittenChange(graph, data, request=request)
 
 

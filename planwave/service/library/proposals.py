@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planwave.nodes.services import PlanEvent
+    from planwave.shapes.graphs import ForecastResponse
     from planwave.shapes.plans import AdditionDocument, ReplanResponse
 
 
@@ -53,7 +54,11 @@ class Proposal(NamedTuple):
 
 
 def revise_command(
-    source: GraphSource | Proposal, note: str, run: LoadedRun, catalogue: NodeTypes
+    source: GraphSource | Proposal,
+    note: str,
+    run: LoadedRun,
+    catalogue: NodeTypes,
+    dependencies: RunDependencies | None,
 ) -> Revise:
     """Return the command that changes the graph of a run.
 
@@ -62,6 +67,7 @@ def revise_command(
         note: Why.
         run: The run.
         catalogue: The node types.
+        dependencies: What the run is driven with; None while it rests.
 
     Raises:
         GraphInvalid: The graph has errors, or cannot become that of the run.
@@ -80,8 +86,8 @@ def revise_command(
     before = state.graph or NO_GRAPH
     document = changed_graph(before, graph_change(before, new.document))
     graph, _ = read_graph(before)
-    reached = [] if state.approval is None else _additions_of(graph, new, catalogue)
-    command = Revise(document, expected, note[:NOTE_CHARS], LIBRARY.as_json(), reached)
+    shown = ((), None) if state.approval is None else _shown(state, new, catalogue, dependencies)
+    command = Revise(document, expected, note[:NOTE_CHARS], LIBRARY.as_json(), *shown)
     command.check(state)
     progress = state.changes.progress(state.nodes, graph)
     if findings := revision_findings(graph, new, progress, catalogue):
@@ -90,11 +96,17 @@ def revise_command(
     return command
 
 
-def _additions_of(before: Graph, after: Graph, catalogue: NodeTypes) -> list[AdditionDocument]:
+def _shown(
+    state: ExecutionState, graph: Graph, catalogue: NodeTypes, dependencies: RunDependencies | None
+) -> tuple[Sequence[AdditionDocument], ForecastResponse | None]:
+    """Return what is shown to who approves a changed graph: what it reaches, and its forecast."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.planner.plan_access import additions_of
+    from planwave.service.plans.proposals import forecast_of_rest
 
-    return additions_of(before, after, catalogue)
+    before, _ = read_graph(state.graph or NO_GRAPH)
+    parts = catalogue, None if dependencies is None else dependencies.providers
+    return additions_of(before, graph, *parts), forecast_of_rest(state, graph, *parts)
 
 
 def require_services(
@@ -144,7 +156,14 @@ async def propose(
                 plan, words, *named_model(*chosen), on_progress=on_progress
             )
     document = await asyncio.to_thread(
-        replan_document, state, plan, words, revision, environment.catalogue, utc_now()
+        replan_document,
+        state,
+        plan,
+        words,
+        revision,
+        environment.catalogue,
+        services.providers,
+        utc_now(),
     )
     graph, _ = read_graph(document["graph"])
     return Proposal(document["answer"], document["additions"], graph, document)

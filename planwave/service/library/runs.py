@@ -201,6 +201,7 @@ class Run:
 
         What has begun stays as it is, with the edges into it; all else may be changed, added and dropped,
         and so may steps that failed. A run that rests continues when it is awaited or iterated over again.
+        One whose plan needed an approval stays ``paused``, with a request about the change: ``answer`` decides.
 
         Args:
             graph: The graph that it becomes, or what [replan][planwave.Run.replan] proposed; nodes are the
@@ -216,7 +217,7 @@ class Run:
         if self._commands.of(Revise):
             raise plan_changed()
         loaded, catalogue = self._loaded, self.environment.catalogue
-        command = revise_command(graph, note, loaded, catalogue)
+        command = revise_command(graph, note, loaded, catalogue, self._dependencies)
         if (execution := self._running_execution) is None:
             self._commands.pending.append(command)
             return self

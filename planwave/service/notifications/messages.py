@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.outcome import outcome_of
-from planwave.events.request_text import request_text
+from planwave.events.request_text import field_of, is_change_request, request_text
 from planwave.jsonio import dumps_exact
 from planwave.storage.event_codec import WAITING_NOTICE
 
@@ -72,13 +72,15 @@ def _details(
         request = state.requests.get(f"r{notification.seq}")
         if request is None:
             return {"request": None}
-        return {
-            "request": {
-                "request_id": request.request_id,
-                "node": request.path,
-                "text": request_text(request.request),
-            }
+        asked: dict[str, Any] = {
+            "request_id": request.request_id,
+            "node": request.path,
+            "kind": field_of(request.request, "kind"),
+            "text": request_text(request.request),
         }
+        if is_change_request(request.request):
+            asked |= {name: field_of(request.request, name) for name in ("hash", "additions")}
+        return {"request": asked}
     outcome = outcome_of(state)
     failed: dict[str, Any] = {}
     if state.status != "completed":

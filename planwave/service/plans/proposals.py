@@ -19,12 +19,16 @@ from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.result import result_text
+from planwave.planner.cost_estimate import forecast
 from planwave.planner.plan_access import additions_of
 from planwave.planner.revised_plan import RevisedPlan, Revision
 from planwave.principals import current_principal
+from planwave.providers.protocols import Providers
 
 if TYPE_CHECKING:
+    from planwave.graph.model import Graph
     from planwave.shapes.common import GraphDocument
+    from planwave.shapes.graphs import ForecastResponse
     from planwave.shapes.plans import ProposalDocument, ReplanResponse
     from planwave.storage.records import PlanRecord
 
@@ -35,7 +39,12 @@ _SHOWN_CHARS: Final = 400
 
 
 def proposal_of(
-    plan: RevisedPlan, request: str, revision: Revision, catalogue: NodeTypes, at: str
+    plan: RevisedPlan,
+    request: str,
+    revision: Revision,
+    catalogue: NodeTypes,
+    providers: Providers | None,
+    at: str,
 ) -> ProposalDocument | None:
     """Return the proposal of a change; None where it changes nothing.
 
@@ -44,6 +53,7 @@ def proposal_of(
         request: What a person asked for.
         revision: What a model wrote.
         catalogue: The node types.
+        providers: The providers; None where a run has no services.
         at: The present time.
     """
     reading = revision.reading
@@ -64,7 +74,7 @@ def proposal_of(
             "title": title if title[0] != title[1] else None,
             **graph_difference(before, after),
         },
-        "additions": additions_of(plan.graph, reading.graph, catalogue),
+        "additions": additions_of(plan.graph, reading.graph, catalogue, providers),
         "diagnostics": [each.as_json() for each in reading.diagnostics],
         "provider": revision.provider,
         "model": revision.model,
@@ -89,12 +99,36 @@ def plan_of_run(state: ExecutionState) -> RevisedPlan:
     )
 
 
+def forecast_of_rest(
+    state: ExecutionState, graph: Graph, catalogue: NodeTypes, providers: Providers | None
+) -> ForecastResponse | None:
+    """Return what the nodes of a graph will take that an execution has not begun; None where no prices are known.
+
+    Args:
+        state: That of the execution.
+        graph: The one that it runs, or that it would become.
+        catalogue: The node types.
+        providers: The providers, with their prices.
+    """
+    if providers is None:
+        return None
+    given = ((path, node.delivered) for path, node in state.nodes.items() if "[" not in path)
+    values = {
+        path: {handle: each.value for handle, each in outputs.items()}
+        for path, outputs in given
+        if outputs
+    }
+    begun = state.changes.progress(state.nodes, graph).begun
+    return forecast(graph, catalogue, providers, goal=state.goal, inputs=values, begun=begun)
+
+
 def replan_document(
     state: ExecutionState,
     plan: RevisedPlan,
     request: str,
     revision: Revision,
     catalogue: NodeTypes,
+    providers: Providers | None,
     at: str,
 ) -> ReplanResponse:
     """Return the proposal of a change of an execution; arguments as those of ``proposal_of``.
@@ -102,7 +136,7 @@ def replan_document(
     Raises:
         InputError: ``nothing-changed``.
     """
-    proposal = proposal_of(plan, request, revision, catalogue, at)
+    proposal = proposal_of(plan, request, revision, catalogue, providers, at)
     changed = revision.reading.graph
     if proposal is None or changed is None or proposal["hash"] == proposal["base"]:
         stays = "stays as it was" if plan.has_ended else "goes on as it is"

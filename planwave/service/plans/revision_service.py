@@ -132,9 +132,11 @@ class RevisionService(RevisionQueries):
             plan_id, revised, request, (provider, model), on_progress
         )
         dependencies = self._dependencies
-        at = dependencies.timestamp()
+        at, providers = dependencies.timestamp(), dependencies.providers
         catalogue = dependencies.catalogue
-        proposal = await asyncio.to_thread(proposal_of, revised, request, revision, catalogue, at)
+        proposal = await asyncio.to_thread(
+            proposal_of, revised, request, revision, catalogue, providers, at
+        )
         if proposal is None:
             raise nothing_changed("the plan stays as it is", revision.reading.answer)
         if dry_run:

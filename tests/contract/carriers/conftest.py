@@ -114,7 +114,7 @@ class Fleet:
             now=store.now,
             capabilities=capabilities,
             drives=drives,
-            planner=FixedPlanner(make_plan(graph or held_graph())),
+            planner=more.pop("planner", None) or FixedPlanner(make_plan(graph or held_graph())),
             **more,
         )
         service = self.by_name[name] = await self._opened.enter_async_context(Service(parts))

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 
 import planwave
-from planwave.errors import Gone, GraphInvalid, NotFound, PlanwaveError, ShuttingDown
+from planwave.errors import Conflict, Gone, GraphInvalid, NotFound, PlanwaveError, ShuttingDown
 from planwave.events import Event
+from planwave.executor.options import RunOptions
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue
 from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.graph.reading.documents import read_graph
 from planwave.principals import current_principal
 from planwave.service.carriers.carrier import CarrierUnavailable, Rest
 from planwave.service.chats import reply_runs
@@ -31,8 +33,11 @@ from planwave.storage.records import ExecutionRecord
 from tests.contract.carriers.conftest import Doors, Fleet, OpenFleet, held_graph, until, until_async
 from tests.support.graph.builders import make_plan
 from tests.support.llm.fake_providers import library_registry
+from tests.support.llm.watched_model import WatchedModel
 from tests.support.nodes.held_nodes import FailingNode
 from tests.support.service.dependencies import dependencies
+from tests.support.service.written_changes import GRAPH as CHANGED
+from tests.support.service.written_changes import MENTION, REPLACES, REPLAN, changes, planner_of
 
 SEND = {"decision": "send"}
 
@@ -386,6 +391,59 @@ async def test_a_link_answers_at_any_process_once(open_fleet: OpenFleet) -> None
         with pytest.raises(Gone) as gone:
             await fleet.api.links.answer(await fleet.api.links.find(key), request_id, SEND)
         assert gone.value.code == "link-used"
+
+
+@pytest.mark.parametrize(("decision", "status"), [("approve", "completed"), ("reject", "failed")])
+async def test_a_change_that_a_worker_asks_about_is_decided_at_the_api(
+    open_fleet: OpenFleet, decision: str, status: str
+) -> None:
+    models = WatchedModel([changes(*REPLACES, MENTION)])
+    graph, _ = read_graph(CHANGED)
+    async with open_fleet(planner=planner_of(models)) as fleet:
+        api = fleet.api.executions
+        own = await fleet.execute(graph, options=RunOptions(replan=REPLAN))
+        assert (await api.wait(own)).status == "paused"
+        (request,) = await api.requests(own)
+        shown = request.request
+        assert [each["name"] for each in shown["additions"]] == ["other.example"]
+        assert shown["forecast"]["nodes"] == 3  # words, sent and see
+        await api.answer(own, request.request_id, {"decision": decision})
+        assert (await api.wait(own)).status == status
+        document = await api.document(own)
+        made = [each["hash"] for each in document.get("changes", ())]
+        assert made == ([shown["hash"]] if decision == "approve" else [])
+        assert len(models.requests) == document["usage"]["calls"] == 1
+        with pytest.raises(Conflict) as late:
+            await api.answer(own, request.request_id, {"decision": decision})
+        assert late.value.code == "request-answered"
+
+
+async def test_a_change_that_a_person_makes_at_the_api_asks_with_all_that_the_worker_shows(
+    open_fleet: OpenFleet,
+) -> None:
+    async with open_fleet() as fleet:
+        api = fleet.api
+        own = await fleet.execute(require_approval=True)
+        await api.executions.wait(own)
+        (plan,) = await api.executions.requests(own)
+        await api.executions.answer(own, plan.request_id, {"decision": "approve"})
+        assert await fleet.held(own) == "worker-0"
+        document: Any = (await api.executions.state(own)).graph
+        more = {"id": "more", "type": "text", "data": {"text": "See https://other.example/"}}
+        wider = {**document, "nodes": [*document["nodes"], more]}
+        asked = await api.changes.revise(own, wider, note="see there, too")
+        request_id = asked["request_id"]
+        assert request_id is not None
+        requests = {each.request_id: each.request for each in await api.executions.requests(own)}
+        shown = requests[request_id]
+        assert [each["name"] for each in shown["additions"]] == ["other.example"]
+        assert shown["forecast"]["nodes"] == 3  # all but the step that is held
+        await api.executions.answer(own, request_id, {"decision": "approve"})
+        await api.executions.answer(own, await fleet.asked(own), SEND)
+        assert (await api.executions.wait(own)).status == "completed"
+        state = await api.executions.state(own)
+        assert [each["hash"] for each in state.changes.records] == [shown["hash"]]
+        assert state.nodes["more"].status == "completed"
 
 
 async def _has_status(fleet: Fleet, own: str, status: str) -> bool:

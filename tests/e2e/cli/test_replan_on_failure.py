@@ -152,6 +152,11 @@ def test_what_a_result_has_a_model_add_ends_in_a_question_and_never_in_a_start(
         in " ".join(told.split())
     )
 
+    assert "The rest  2 steps in 1 wave" in invoke("show", "last").stdout
+    unasked = invoke("answer", "last")
+    assert unasked.exit_code == 2, "there is no terminal to ask on"
+    assert "--decision approve or --decision reject" in " ".join(unasked.output.split())
+
     answered = invoke("answer", "last", asked["request_id"], "--decision", decision)
     assert answered.exit_code == 1, answered.output  # as the run ends so
     after = invoke_json("show", "last")

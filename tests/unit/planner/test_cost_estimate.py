@@ -314,3 +314,37 @@ def test_all_other_tools_are_known_before_a_run() -> None:
     unknown = [name for name in given if not knows_tools(types, name)]
     assert len(given) > len(unknown)
     assert unknown == ["mcp_server"]
+
+
+def test_the_forecast_of_the_rest_of_a_run_has_what_has_not_begun() -> None:
+    reply = planner_reply(
+        reply_node("a"), reply_node("b"), reply_node("c"),
+        edges=[reply_edge("a", "b"), reply_edge("b", "c")],
+    )  # fmt: skip
+    graph, parts = graph_of(reply), (library_registry(), FakeProviders())
+    whole = forecast(graph, *parts)
+    rest = forecast(graph, *parts, inputs={"a": {"output": "w" * 400}}, begun={"a"})
+    shape = {name: rest[name] for name in ("waves", "nodes", "calls", "critical_path")}
+    assert shape == {"waves": 2, "nodes": 2, "calls": 2, "critical_path": ["b", "c"]}
+    assert rest["tokens"]["high"] < whole["tokens"]["high"]
+    short = forecast(graph, *parts, inputs={"a": {"output": ""}}, begun={"a"})
+    assert rest["tokens"]["low"] - short["tokens"]["low"] == 100  # what b reads of a
+    runs = forecast(graph, *parts, begun={"a"})  # nobody knows yet what a gives
+    assert runs["calls"] == 2
+    assert runs["tokens"]["high"] > short["tokens"]["high"]
+    assert forecast(graph, *parts, begun={"a", "b", "c"})["nodes"] == 0
+
+
+def test_the_rest_of_a_run_has_no_effects_of_tools_of_steps_that_have_begun() -> None:
+    tool = Node(
+        "t", "http_tool", "T", data={"name": "post", "url": "https://a.example/", "method": "POST"}
+    )
+    agents = [Node(each, "agent", each, "Do it") for each in ("a", "b")]
+    link = make_edge("t", "a", target_handle="tools", channel="link")
+    graph, parts = (
+        make_graph(tool, *agents, edges=[("a", "b"), link]),
+        (library_registry(), FakeProviders()),
+    )
+    assert [each["node"] for each in forecast(graph, *parts)["effects"]] == ["t"]
+    rest = forecast(graph, *parts, begun={"a"})
+    assert (rest["effects"], rest["nodes"], rest["at_least"]) == ([], 1, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from planwave.graph.model import Edge, Graph, Node, Policy
 from planwave.planner.plan_access import new_access
 from tests.support.cpu_time import cpu_within
 from tests.support.graph.builders import make_edge, make_graph, text_node
+from tests.support.llm.fake_providers import FakeProviders
 from tests.unit.planner.test_revision import CATALOGUE, PLAN
 
 
@@ -223,3 +225,56 @@ def test_the_sources_of_many_addresses_are_found_soon() -> None:
     before, after = graph("a"), graph("b")
     with cpu_within(3):  # 0.2 s; with a search for each id in each text it was 12 s
         assert len(access(before, after)) == 480 * 20
+
+
+def agent(name: str, **data: Any) -> Node:
+    return Node(name, "agent", name, "Do it", data)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"provider": "openai"}),
+        ({}, {"provider": "openai", "model": "gpt"}),
+        ({"model": "gpt"}, {}),
+        ({"provider": "openai", "model": "gpt"}, {"provider": "openai"}),
+        ({"provider": "own"}, {"provider": "own", "model": "one"}),
+    ],
+)
+def test_a_step_that_names_the_model_that_is_the_default_reaches_nothing_new(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    plan, wider = (
+        make_graph(agent("a", **before)),
+        make_graph(agent("a", **before), agent("b", **after)),
+    )
+    assert new_access(plan, wider, CATALOGUE, FakeProviders()) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "new"),
+    [
+        ({"provider": "own"}, ["provider own", "model own/one"]),
+        ({"model": "other"}, ["model openai/other"]),
+        ({"fallback": [{"provider": "own"}]}, ["provider own", "model own/one"]),
+        ({"provider": "nobody"}, ["provider nobody", "model nobody/default"]),
+    ],
+)
+def test_a_step_that_calls_another_model_than_the_default_reaches_something_new(
+    data: dict[str, Any], new: list[str]
+) -> None:
+    plan = make_graph(agent("a"))
+    found = new_access(plan, make_graph(agent("a"), agent("b", **data)), CATALOGUE, FakeProviders())
+    assert [f"{each.kind} {each.name}" for each in found] == new
+
+
+def test_the_default_is_new_where_the_plan_calls_other_models_only() -> None:
+    plan = make_graph(agent("a", provider="own"))
+    found = new_access(plan, make_graph(*plan.nodes, agent("b")), CATALOGUE, FakeProviders())
+    assert [each.name for each in found] == ["openai", "openai/gpt"]
+
+
+def test_a_model_that_another_step_names_is_something_new() -> None:
+    plan = make_graph(text_node("t", "own"), agent("a"))
+    wired = make_graph(*plan.nodes, edges=[make_edge("t", "a", target_handle="provider")])
+    assert ("model", "computed: output of t", "a") in access(plan, wired)

@@ -638,7 +638,7 @@ export type OpenRequestResponse = {
   request_id: string;
   /** Of the node that asks; null where the execution asks, for approval of its plan or of a change of it, or for a higher budget. */
   path: string | null;
-  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`, a change of the graph that is run (`plan-change`) `{kind, prompt, actions, change, by, path, request, answer, base, hash, graph_change, difference, additions}`. */
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`, a change of the graph that is run (`plan-change`) `{kind, prompt, actions, change, by, path, request, answer, base, hash, graph_change, difference, additions, forecast}`; its `forecast` is that of the steps that have not begun. */
   request: unknown;
   /** When it was asked, UTC. */
   since: string;
@@ -2151,7 +2151,7 @@ export type PendingRequest = {
   request_id: string;
   /** Of the node that asks; null where the execution asks, for approval of its plan or of a change of it, or for a higher budget. */
   path: string | null;
-  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`, a change of the graph that is run (`plan-change`) `{kind, prompt, actions, change, by, path, request, answer, base, hash, graph_change, difference, additions}`. */
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`, a change of the graph that is run (`plan-change`) `{kind, prompt, actions, change, by, path, request, answer, base, hash, graph_change, difference, additions, forecast}`; its `forecast` is that of the steps that have not begun. */
   request: unknown;
   /** When it was asked, UTC. */
   since: string;

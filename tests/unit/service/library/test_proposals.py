@@ -88,6 +88,27 @@ ASKS = {
 ASKS_AND_MORE = {**ASKS, "nodes": [*ASKS["nodes"], text("more", "More")]}
 
 
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_a_change_of_a_run_whose_plan_needed_an_approval_ends_in_a_request(
+    tmp_path: Path, decision: str
+) -> None:
+    paused = planwave.run_sync(ASKS, store=tmp_path, require_approval=True)
+    waiting = paused.run.answer(paused.requests[0].request_id, decision="approve").wait()
+    asked = waiting.run.revise(ASKS_AND_MORE, note="also more").wait()
+    assert (asked.status, "changes" in asked.document) == ("paused", False)
+    (request,) = (each for each in asked.requests if each.path is None)
+    assert request.request["prompt"] == "Change the plan of this run? New or changed: more."
+    assert (request.request["by"], request.request["answer"]) == ("person", "also more")
+    opened = planwave.open(tmp_path, "last")
+    decided = opened.answer(request.request_id, decision=decision).wait()
+    assert decided.status == "paused"  # the approval step still waits
+    is_made = decision == "approve"
+    assert ("more" in {each.id for each in opened.graph.nodes}) == is_made
+    assert [each["hash"] for each in decided.document.get("changes", ())] == (
+        [request.request["hash"]] if is_made else []
+    )
+
+
 def test_a_run_that_waits_goes_on_with_a_changed_graph_when_it_is_awaited(tmp_path: Path) -> None:
     paused = planwave.run_sync(ASKS, store=tmp_path)
     changed = paused.run.revise(ASKS_AND_MORE).wait()

@@ -116,7 +116,12 @@ async def test_nothing_else_has_a_link_and_nothing_is_written() -> None:
     async with notified(table=everything) as on:
         await on.run(approval())
         await asyncio.sleep(1)
-        assert set(on.received[0].message["data"]["request"]) == {"request_id", "node", "text"}
+        assert set(on.received[0].message["data"]["request"]) == {
+            "request_id",
+            "node",
+            "kind",
+            "text",
+        }
         assert await on.service.links.page() == []
     async with notified(table=everything, public_url=PUBLIC) as on:
         await on.run({"nodes": [text("a", "done")], "edges": []})

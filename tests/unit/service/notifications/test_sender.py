@@ -9,15 +9,26 @@ from datetime import timedelta
 import httpcore2
 
 from planwave.errors import StoreError
+from planwave.executor.options import RunOptions
 from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.service import Service
 from planwave.setting_tables import NotificationSettings
 from planwave.settings import Limits
 from planwave.storage.notifications import DEAD, DELIVERED, PENDING, NotificationRecord
+from tests.support.llm.watched_model import WatchedModel
 from tests.support.nodes.held_nodes import FailingNode
 from tests.support.outbound.fake_network import PUBLIC, redirect, response
 from tests.support.service.dependencies import LastingStore, dependencies
 from tests.support.service.notified import ACCEPTED, FAILING, Clock, hosted, notified
+from tests.support.service.written_changes import GRAPH as CHANGED
+from tests.support.service.written_changes import (
+    LEAK,
+    LEAKS,
+    REPLACES,
+    REPLAN,
+    changes,
+    planner_of,
+)
 from tests.support.triggers.hook_sender import OTHER_SECRET, SECRET, text
 from tests.support.virtual_loop import virtual_time
 
@@ -163,12 +174,31 @@ async def test_waiting_for_a_person_is_told_if_asked_for() -> None:
         assert received.message["data"]["request"] == {
             "request_id": f"r{record.seq}",
             "node": "ask",
+            "kind": "approval",
             "text": "Ship it?",
         }
     async with notified() as on:
         await on.run(APPROVAL)
         await asyncio.sleep(1)
         assert on.received == []
+
+
+@virtual_time
+async def test_a_request_about_a_change_is_told_with_its_hash_and_what_it_would_reach() -> None:
+    planner = planner_of(WatchedModel([changes(*REPLACES, LEAK)]))
+    async with notified(table={"events": ["waiting"]}, planner=planner) as on:
+        await on.run(CHANGED, options=RunOptions(replan=REPLAN))
+        await asyncio.sleep(1)
+        (received,) = on.received
+        asked = received.message["data"]["request"]
+        assert (asked["node"], asked["kind"]) == (None, "plan-change")
+        (open_request,) = await on.service.executions.requests(
+            received.message["data"]["execution_id"]
+        )
+        assert asked["hash"] == open_request.request["hash"]
+        assert asked["additions"] == [{"kind": "host", "name": "elsewhere.example", "node": "leak"}]
+        assert "host elsewhere.example" in asked["text"]
+        assert LEAKS not in received.body  # nor anything else that steps gave
 
 
 @virtual_time

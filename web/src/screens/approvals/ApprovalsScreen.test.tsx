@@ -317,6 +317,14 @@ test("a change of the plan of a run shows all that it does and reaches before it
         { kind: "host", name: "a.example", node: "post" },
         { kind: "safeguard", name: "the approval 'ask'", node: "ask" },
       ],
+      forecast: {
+        waves: 2,
+        nodes: 3,
+        critical_path: ["a", "b"],
+        calls: 2,
+        tokens: { low: 100, high: 200 },
+        cost_usd: { low: 0.01, high: 0.02 },
+      },
     },
   };
   api.routes["GET /api/requests"] = listOf(asked);
@@ -329,6 +337,9 @@ test("a change of the plan of a run shows all that it does and reaches before it
   expect(shown.getByText("https://a.example/")).toBeTruthy();
   expect(shown.getByText("a.example").parentElement?.textContent).toBe("host a.example in post");
   expect(shown.getByText(/It would lose what guards the plan/)).toBeTruthy();
+  expect(shown.getByText("The steps that have not begun would take:")).toBeTruthy();
+  expect(shown.getByText("Model calls").nextElementSibling?.textContent).toBe("2");
+  expect(shown.getByText("Cost").nextElementSibling?.textContent).toBe("$0.01 to $0.02");
   expect(shown.getByText("The run goes on with the changed plan.")).toBeTruthy();
   expect(shown.queryByRole("link", { name: "Edit" })).toBeNull();
   fireEvent.click(shown.getByRole("button", { name: /Reject/ }));

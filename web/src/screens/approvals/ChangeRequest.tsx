@@ -6,9 +6,16 @@ import type {
 } from "@/api/types";
 import { isObject } from "@/json";
 import { Differences, Reach } from "@/screens/editor/RevisionDiff";
+import { readForecast } from "@/screens/goal/planView";
+import { ForecastStats } from "./ForecastStats";
 import { PLAN_CHANGE } from "./requestWords";
 
-type Change = { answer: string; difference: ProposedDifference; additions: AdditionDocument[] };
+type Change = {
+  answer: string;
+  difference: ProposedDifference;
+  additions: AdditionDocument[];
+  forecast?: unknown;
+};
 
 const NO_GRAPH: GraphDocument = { nodes: [], edges: [] };
 
@@ -18,10 +25,11 @@ type ChangeRequestProps = {
   graph: GraphDocument | null;
 };
 
-/** A change of the plan of a run whose approval is asked: every step and field, and all that the plan would reach by it. */
+/** A change of the plan of a run whose approval is asked: every step and field, and all that the plan would reach and take by it. */
 export function ChangeRequest({ request, graph }: ChangeRequestProps) {
   const change = readChange(request);
   if (change === null) return null;
+  const forecast = readForecast(change.forecast);
   const lost = change.additions.filter(({ kind }) => kind === "safeguard");
   const reached = change.additions.filter(({ kind }) => kind !== "safeguard");
   return (
@@ -30,6 +38,12 @@ export function ChangeRequest({ request, graph }: ChangeRequestProps) {
       <Reach words="It would reach what the plan does not yet:" additions={reached} />
       <Reach words="It would lose what guards the plan:" additions={lost} />
       <Differences diff={change.difference} graph={graph ?? NO_GRAPH} isWhole />
+      {forecast && (
+        <>
+          <p>The steps that have not begun would take:</p>
+          <ForecastStats forecast={forecast} />
+        </>
+      )}
     </>
   );
 }

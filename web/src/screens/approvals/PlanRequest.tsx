@@ -1,8 +1,8 @@
 import { useMemo } from "react";
 import type { GraphDocument, PendingRequest } from "@/api/types";
 import { PlanLanes } from "@/canvas/PlanLanes";
-import { forecastStats, viewOfPlan } from "@/screens/goal/planView";
-import { formatCount } from "@/ui/format";
+import { viewOfPlan } from "@/screens/goal/planView";
+import { ForecastStats } from "./ForecastStats";
 import { readPlanRequest } from "./planRequestFields";
 import styles from "./RequestDetail.module.css";
 
@@ -27,20 +27,7 @@ export function PlanRequest({ request, graph, isOutdated = false }: PlanRequestP
           The plan was changed since this was asked. Approve runs it as it was.
         </p>
       )}
-      {forecast && (
-        <dl className={styles.stats}>
-          <div>
-            <dt>Steps</dt>
-            <dd>{formatCount(forecast.nodes)}</dd>
-          </div>
-          {forecastStats(forecast, false).map(({ label, value }) => (
-            <div key={label}>
-              <dt>{label}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-        </dl>
-      )}
+      {forecast && <ForecastStats forecast={forecast} />}
       {view && (
         <div className={styles.lanes}>
           <PlanLanes steps={view.steps} edges={view.edges} />

@@ -128,7 +128,7 @@ async def flow_to_run(
         service: Where the flow is.
         flow: The flow, one that ``require_flow`` lets through.
         inputs: Those of the request.
-        changes_terms: Whether the request brings a budget or policies of its own.
+        changes_terms: Whether the request brings a budget or policies of its own, or lets a model change the graph.
 
     Raises:
         Forbidden: They are not for access tokens: the inputs name a node that is no entry node, or the
@@ -140,7 +140,7 @@ async def flow_to_run(
         return flow
     if changes_terms:
         raise Forbidden(
-            "an access token cannot change the budget or the policies of a flow",
+            "an access token cannot change the budget or the policies of a flow, nor have it changed",
             hint="leave them out, or use the token of the service",
         )
     return await service.access_tokens.flow_for(flow, inputs)

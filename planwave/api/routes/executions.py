@@ -198,7 +198,8 @@ async def create_execution(
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
         chosen = await _execution_source(body, flow_id, service)
         if isinstance(chosen, FlowRef):
-            terms = body.options.budget is not None or body.options.policies is not None
+            own = body.options.budget, body.options.policies, body.options.replan
+            terms = any(each is not None for each in own)
             chosen = await flow_to_run(request, service, chosen, body.inputs, changes_terms=terms)
         record = await make(
             chosen,

@@ -560,6 +560,8 @@ async def test_a_program_replaces_no_node_and_no_limit_of_its_flow() -> None:
             {"inputs": {"a": {"output": "approved"}}},
             {"options": {"budget": {"usd": 1_000}}},
             {"options": {"policies": {"a": {"timeoutS": 1}}}},
+            {"options": {"replan": {"on_failure": True}}},
+            {"options": {"replan": {"by_nodes": True}}},
         ):
             problem = await calls.expect_problem("POST", "/api/execute", 403, {**run, **change})
             assert "access token" in problem["detail"]

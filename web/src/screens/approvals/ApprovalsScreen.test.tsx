@@ -323,7 +323,7 @@ test("a change of the plan of a run shows all that it does and reaches before it
         critical_path: ["a", "b"],
         calls: 2,
         tokens: { low: 100, high: 200 },
-        cost_usd: { low: 0.01, high: 0.02 },
+        cost_usd: { low: 0.1, high: 0.2 },
       },
     },
   };
@@ -339,7 +339,7 @@ test("a change of the plan of a run shows all that it does and reaches before it
   expect(shown.getByText(/It would lose what guards the plan/)).toBeTruthy();
   expect(shown.getByText("The steps that have not begun would take:")).toBeTruthy();
   expect(shown.getByText("Model calls").nextElementSibling?.textContent).toBe("2");
-  expect(shown.getByText("Cost").nextElementSibling?.textContent).toBe("$0.01 to $0.02");
+  expect(shown.getByText("Cost").nextElementSibling?.textContent).toBe("$0.10 to $0.20");
   expect(shown.getByText("The run goes on with the changed plan.")).toBeTruthy();
   expect(shown.queryByRole("link", { name: "Edit" })).toBeNull();
   fireEvent.click(shown.getByRole("button", { name: /Reject/ }));

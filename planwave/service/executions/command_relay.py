@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ from planwave.service.executions.command_rules import (
     Revise,
     has_done,
 )
+from planwave.storage.notices import MOST_BYTES
 
 if TYPE_CHECKING:
     from planwave.events import Event
@@ -73,7 +75,7 @@ class CommandRelay:
     ) -> None:
         self._owners, self._notices, self._carry_out = owners, notices, carry_out
         self._events = events
-        self._waiting: dict[int, asyncio.Event] = {}
+        self._waiting: dict[int, asyncio.Queue[str]] = {}
         self._under_way: set[int] = set()
         self._settled: set[int] = set()
         self._lines: dict[str, deque[OpenCommand]] = {}
@@ -110,15 +112,15 @@ class CommandRelay:
         return True
 
     async def _outcome(self, execution_id: str, command_id: int) -> dict[str, Any]:
-        noted = self._waiting[command_id] = asyncio.Event()
+        notes = self._waiting[command_id] = asyncio.Queue()
         deadline = asyncio.get_running_loop().time() + COMMAND_S
         try:
             while asyncio.get_running_loop().time() <= deadline:
+                noted = ""
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL_S):
-                        await noted.wait()
-                noted.clear()
-                outcome = await self._owners.outcome(command_id)
+                        noted = await notes.get()
+                outcome = json.loads(noted) if noted else await self._owners.outcome(command_id)
                 if outcome is not None:
                     return outcome
         finally:
@@ -131,9 +133,9 @@ class CommandRelay:
         )
 
     def _receive_outcome(self, note: str) -> None:
-        noted = self._waiting.get(int(note))
-        if noted is not None:
-            noted.set()
+        command_id, _, outcome = note.partition(" ")
+        if (notes := self._waiting.get(int(command_id))) is not None:
+            notes.put_nowait(outcome)
 
     def look(self) -> None:
         """Look for commands soon: this process drives something that it did not drive before."""
@@ -216,8 +218,11 @@ class CommandRelay:
             error |= {"code": refused.code, "hint": refused.hint}
             if isinstance(refused, GraphInvalid):
                 error["findings"] = [each.as_json() for each in refused.diagnostics]
-        await self._owners.settle(each.command_id, {"error": error})
-        self._notices.publish("outcomes", str(each.command_id))
+        outcome = {"error": error}
+        await self._owners.settle(each.command_id, outcome)
+        note = f"{each.command_id} {json.dumps(outcome)}"
+        # One that is too long for a note is read by who waits for it.
+        self._notices.publish("outcomes", note if len(note) <= MOST_BYTES else str(each.command_id))
 
     async def _carry_out_once(self, each: OpenCommand, command: Command) -> None:
         """Carry out a command, unless the events show that an owner has, which ended before it could say so."""

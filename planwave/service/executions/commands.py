@@ -463,17 +463,25 @@ class ExecutionCommands(ExecutionQueries):
         self.driver.check_open()
         carried = self.driver.carried
         async with self.live_executions.acquire(execution_id) as live:
-            is_elsewhere = carried is not None and await carried.is_elsewhere(live)
+            if carried is not None:
+                await carried.tail.catch_up(live)
             await self._finish_edit(live)
             async with live.commands:
-                if not live.is_over:
+                if await self._is_left(live):
                     self._require_types(live)
-                was_accepted = (await load_record(self._store, execution_id)).queued
-                is_left = live.is_unscheduled and not is_elsewhere
-                if is_left and must_run(live.state, was_accepted=was_accepted):
                     await self._submit_left(live)
                     return await load_record(self._store, execution_id)
         return await self.send_command(execution_id, Resume())
+
+    async def _is_left(self, live: LiveExecution) -> bool:
+        """Return whether an execution has something to do and no process does it."""
+        if not live.is_unscheduled or not must_run(live.state, was_accepted=True):
+            return False
+        carried = self.driver.carried
+        if carried is not None and await carried.is_elsewhere(live):
+            return False
+        was_accepted = (await load_record(self._store, live.execution_id)).queued
+        return live.is_unscheduled and must_run(live.state, was_accepted=was_accepted)
 
     async def store_answer(
         self, execution_id: str, request_id: str, answer: Json

@@ -15,7 +15,7 @@ from planwave.storage.postgres.connection import connect_raw, database_unusable
 _NAMES: Final = "SELECT DISTINCT file FROM audit_lines ORDER BY file"
 _READ: Final = "SELECT line FROM audit_lines WHERE file = %s ORDER BY number"
 _APPEND: Final = (
-    "INSERT INTO audit_lines (file, number, line) SELECT %s, * FROM unnest(%s::int[], %s::text[])"
+    "INSERT INTO audit_lines (file, number, line) SELECT %s, * FROM unnest(%s::int[], %b::text[])"
 )
 _ENDS: Final = (
     "SELECT file, number, line FROM audit_lines JOIN ("

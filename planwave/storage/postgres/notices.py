@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 _CHANNELS: Final[Mapping[str, Channel]] = {f"planwave_{each}": each for each in get_args(Channel)}
 """By their names in the database. All are listened to: a note that nobody wants costs some microseconds."""
 _LISTEN: Final = "; ".join(f"LISTEN {each}" for each in _CHANNELS)
-_NOTIFY: Final = "SELECT pg_notify(n.channel, n.payload) FROM unnest(%s::text[], %s::text[]) AS n(channel, payload)"
+_NOTIFY: Final = "SELECT pg_notify(n.channel, n.payload) FROM unnest(%b::text[], %b::text[]) AS n(channel, payload)"
+"""In binary, as all arrays of JSON: psycopg would escape each quote of a text in Python."""
 _PAYLOAD_BYTES: Final = 7_900
 """The server refuses 8,000."""
 _PENDING_BYTES: Final = 4 * 1024 * 1024

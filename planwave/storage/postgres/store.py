@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import psycopg
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import StoreError
@@ -19,6 +20,7 @@ from planwave.events import Event
 from planwave.providers.protocols import CallKey
 from planwave.storage.artifacts import ReadArtifact
 from planwave.storage.errors import stale_epoch
+from planwave.storage.event_codec import decode_events, storable_text
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.notices import events_note
 from planwave.storage.ownership import make_directory
@@ -55,6 +57,14 @@ READ_S: Final = 20.0
 """How long a query may take."""
 SILENT_S: Final = 6.0
 """After so long without an answer to a write or a beat the server counts as unreachable; the write still waits."""
+_BATCHES_AFTER: Final = text(
+    "SELECT e.execution_id, b.first, b.events "
+    "FROM unnest(CAST(:ids AS text[]), CAST(:nexts AS int[])) AS asked(execution_id, next) "
+    "JOIN executions e ON e.execution_id = asked.execution_id "
+    "JOIN batches b ON b.execution = e.key AND b.first >= coalesce((SELECT max(begun.first) FROM batches begun "
+    "WHERE begun.execution = e.key AND begun.first <= asked.next), 0) ORDER BY b.execution, b.first"
+)
+"""By arrays: a statement of as many values as executions would be compiled anew each time, for 2 to 4 ms."""
 CLOSE_S: Final = 3.0
 """How long a store that closes waits for the server; what it has not answered by then stays as it is stored."""
 
@@ -283,6 +293,25 @@ class PostgresStore(Store):
     ) -> None:
         if self._lock is not None:
             self._lock.publish_address(url, token, is_service=is_service)
+
+    async def events_after(self, afters: Mapping[str, int]) -> dict[str, list[Event]]:
+        """Return the events of several executions by one query; see ``Store.events_after``."""
+        asked = {
+            "ids": [storable_text(of) for of in afters],
+            "nexts": [after + 1 for after in afters.values()],
+        }
+
+        def read(connection: Connection) -> dict[str, list[Event]]:
+            found: dict[str, list[tuple[int, str]]] = defaultdict(list)
+            for of, first, events in connection.execute(_BATCHES_AFTER, asked):
+                found[of].append((first, events))
+            artifacts = self._artifact_reader(connection)
+            return {
+                of: decode_events(of, rows, afters[of], None, artifacts)
+                for of, rows in found.items()
+            }
+
+        return await self._read(read)
 
     def _artifact_reader(self, connection: Connection) -> ReadArtifact:
         def read(digest: str) -> bytes | None:

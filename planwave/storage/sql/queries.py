@@ -8,7 +8,6 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Integer,
     Row,
     Select,
     Text,
@@ -128,34 +127,6 @@ def batches_after(
     most = _ALL if limit is None else max(limit, 0) + 1
     parameters = {"of": storable_text(execution_id), "next": after + 1, "most": most}
     return connection.execute(_BATCHES_AFTER, parameters).all()
-
-
-def batches_after_each(
-    connection: Connection, afters: Mapping[str, int]
-) -> dict[str, list[tuple[int, str]]]:
-    """Return the rows ``first, events`` of several executions, each after one of its events, in order."""
-    asked = (
-        values(column("execution_id", Text), column("next", Integer))
-        .data([(storable_text(of), after + 1) for of, after in afters.items()])
-        .cte("asked")
-    )
-    begun = (
-        select(func.max(batches.c.first))
-        .where(batches.c.execution == executions.c.key, batches.c.first <= asked.c.next)
-        .correlate(executions, asked)
-        .scalar_subquery()
-    )
-    rows = (
-        select(executions.c.execution_id, batches.c.first, batches.c.events)
-        .join_from(asked, executions, executions.c.execution_id == asked.c.execution_id)
-        .join(batches, batches.c.execution == executions.c.key)
-        .where(batches.c.first >= func.coalesce(begun, 0))
-        .order_by(batches.c.execution, batches.c.first)
-    )
-    found: dict[str, list[tuple[int, str]]] = {}
-    for execution_id, first, events in connection.execute(rows):
-        found.setdefault(execution_id, []).append((first, events))
-    return found
 
 
 _RAISE_EPOCH: Final = (

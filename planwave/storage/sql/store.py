@@ -299,14 +299,7 @@ class Store:
         """Return the events of several executions, each after one of its events; errors as in ``events``."""
 
         def read(connection: Connection) -> dict[str, list[Event]]:
-            rows, artifacts = (
-                queries.batches_after_each(connection, afters),
-                self._artifact_reader(connection),
-            )
-            return {
-                own: decode_events(own, batches, afters[own], None, artifacts)
-                for own, batches in rows.items()
-            }
+            return {of: self._load_events(connection, of, after) for of, after in afters.items()}
 
         return await self._read(read)
 

@@ -215,7 +215,6 @@ class GroupCommitWriter:
         self._retry_at = 0.0
         self._busy_since: float | None = None
         self._closed = False
-        self._busy_since: float | None = None
         self.commits = 0
         self._writes = 0
         self._sizes = [0] * _SIZES

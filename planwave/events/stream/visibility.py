@@ -78,6 +78,15 @@ class Visibility:
         owner, inside, rest = self._resolve_path(path)
         return inside is not None and self._shows_result(owner) and inside.is_visible(rest)
 
+    def shows(self, path: str) -> bool:
+        """Return whether any text of a node is visible: what it streams, or a value of its result."""
+        if self._chosen is not None or self.is_visible(path):
+            return self.is_visible(path)
+        if path in self._nodes:
+            return bool(self._visible_handles(path))
+        owner, inside, rest = self._resolve_path(path)
+        return inside is not None and self._shows_result(owner) and inside.shows(rest)
+
     def visible_values(self, path: str, outputs: Mapping[str, Any] | None) -> list[Any]:
         """Return the visible values of a node's result.
 

@@ -14,6 +14,7 @@ from openai.types.chat import ChatCompletionChunk
 import planwave
 from planwave.errors import InputError
 from planwave.events.chat_chunks import chunks
+from planwave.graph.editing.revision import graph_change
 from planwave.nodes.library import LIBRARY
 from tests.support.engine.event_story import EventStory
 from tests.support.engine.random_schedules import ByteChoices
@@ -26,8 +27,9 @@ class Story(EventStory):
     def __init__(self, graph: dict[str, Any] | None = None) -> None:
         super().__init__()
         self._offsets: dict[tuple[str, int, str], int] = {}
+        self._graph, self._changes = graph or {}, 0
         if graph is not None:
-            self("execution.created", graph=graph)
+            self("execution.created", graph=_with_ids(graph))
             self("execution.started", waves=1)
 
     def __call__(
@@ -44,8 +46,24 @@ class Story(EventStory):
     def done(self, path: str, value: Any, attempt: int = 1, **data: Any) -> Story:
         return self("node.completed", path, attempt, outputs=out(output=value), **data)
 
+    def change(self, graph: dict[str, Any]) -> Story:
+        """Change the graph that is run."""
+        self._changes += 1
+        change = graph_change(_with_ids(self._graph), _with_ids(graph))
+        self._graph = graph
+        return self("plan.revised", change=self._changes, graph_change=change)
+
     def encoded(self, **options: Any) -> list[dict[str, Any]]:
         return asyncio.run(collected(self.events, **options))
+
+
+def _with_ids(graph: dict[str, Any]) -> dict[str, Any]:
+    """The graph with ids of its edges, as a run has them."""
+    edges = [
+        {"id": "{source}.{sourceHandle}>{target}".format(**{"sourceHandle": "", **each}), **each}
+        for each in graph["edges"]
+    ]
+    return {**graph, "edges": edges}
 
 
 async def collected(events: Any, **options: Any) -> list[dict[str, Any]]:
@@ -372,6 +390,89 @@ def test_every_result_is_one_paragraph_in_any_order_of_streams_and_failures(
                 story.delta(path, word, attempt=attempts[path])
     sent = story("execution.completed").encoded()
     assert sorted(content(sent).split("\n\n")) == sorted(results.values())
+
+
+# -- changes of the graph
+
+
+def test_text_that_a_new_node_reads_is_void_and_what_follows_it_is_sent_again() -> None:
+    story = Story(document("a b")).delta("a", "Hel").done("a", "Hello").done("b", "World")
+    story.change(document("a b c", "a>c")).done("c", "Hello, you")
+    sent = story("execution.completed").encoded()
+    assert content(sent) == "World\n\nHello, you"
+    assert about(sent, "discard") == [len("Hello\n\nWorld")]
+    assert about(sent, "change") == [1]
+
+
+def test_text_of_a_dropped_node_is_void() -> None:
+    story = Story(document("a b")).delta("a", "Hel")("node.cancelled", "a", cause="by a person")
+    story.change(document("b")).done("b", "World")
+    assert content(story("execution.completed").encoded()) == "World"
+
+
+def test_text_that_still_streams_is_void_once_a_new_node_reads_it_and_lets_others_speak() -> None:
+    story = Story(document("a b")).delta("a", "Hel").delta("b", "Wor")
+    story.change(document("a b c", "a>c")).delta("a", "lo").delta("b", "ld")
+    sent = story.done("b", "World").done("a", "Hello").done("c", "!")("execution.completed")
+    assert content(sent.encoded()) == "World\n\n!"
+
+
+def test_a_node_that_streams_on_after_a_change_can_still_take_its_text_back() -> None:
+    story = Story(document("a b")).done("a", "Hello").delta("b", "Wor")
+    story.change(document("a b c", "a>c")).delta("b", "ld")("node.failed", "b", error={})
+    story.done("c", "!")
+    assert content(story("execution.completed").encoded()) == "!"
+
+
+def test_a_result_that_no_node_reads_any_more_is_sent() -> None:
+    story = Story(document("a b", "a>b")).delta("a", "Hel").done("a", "Hello")
+    assert content(story.change(document("a")).encoded()) == "Hello"
+
+
+def test_messages_stay_whatever_changes() -> None:
+    story = Story(document("a b"))("node.event", "a", event_type="message", data={"text": "Hi"})
+    story.done("a", "Hi").change(document("a b c", "a>c", "b>c")).done("b", "World")
+    assert content(story.done("c", "End")("execution.completed").encoded()) == "Hi\n\nEnd"
+
+
+def test_a_change_as_it_is_written_is_no_text() -> None:
+    story = Story(document("a"))("plan.requested", change=1, by="failure", path="a")
+    before = story.encoded()
+    assert story("node.delta", kind="plan", text="{}\n", offset=0).encoded() == before
+
+
+@given(st.binary(max_size=80))
+def test_the_content_is_what_people_see_with_the_newest_graph(source: bytes) -> None:
+    choices = ByteChoices(source)
+    nodes, edges = ["a", "b"], list[str]()
+    story, results = Story(document("a b")), dict[str, str]()
+    streamed = dict[str, str]()
+    for _ in range(12):
+        left = sorted(set(nodes) - results.keys())
+        path = left[choices.below(len(left))] if left else ""
+        match choices.below(4):
+            case 0 if path:
+                results[path] = streamed.get(path, "") + path
+                story.done(path, results[path])
+            case 1 if len(nodes) < 6:  # a new node reads others
+                new = "cdef"[len(nodes) - 2]
+                edges += [f"{each}>{new}" for each in nodes if choices.below(2)]
+                nodes.append(new)
+                story.change(document(" ".join(nodes), *edges))
+            case 2 if edges:
+                del edges[choices.below(len(edges))]
+                story.change(document(" ".join(nodes), *edges))
+            case _ if path:
+                streamed[path] = streamed.get(path, "") + "x"
+                story.delta(path, "x")
+            case _:
+                pass
+    for path in sorted(set(nodes) - results.keys()):
+        results[path] = streamed.get(path, "") + path
+        story.done(path, results[path])
+    read = {each.partition(">")[0] for each in edges}
+    seen = sorted(text for path, text in results.items() if path not in read)
+    assert sorted(content(story("execution.completed").encoded()).split("\n\n")) == seen
 
 
 # -- where events come from

@@ -7,6 +7,7 @@ from typing import Any
 from planwave.events import Event
 from planwave.events.chat_events.encoder import ChatEventEncoder
 from planwave.events.chat_events.speech import Reply
+from planwave.graph.editing.revision import graph_change
 
 GRAPH = {
     "nodes": [{"id": each, "type": "agent"} for each in ("a", "b")],
@@ -72,6 +73,41 @@ def test_text_of_the_next_round_that_comes_early_is_moved_behind_the_calls() -> 
     stored, _ = encoded(usage(5, "a"), call(6, "start"), end, usage(8, "a"), replies=replies)
     assert texts(live) == ["Let me look.", "tool_call", "Found."]
     assert live.blocks == stored.blocks
+
+
+def change(seq: int, after: dict[str, Any], before: Any = GRAPH) -> Event:
+    return event(seq, "plan.revised", change=1, graph_change=graph_change(before, after))
+
+
+def graph(*nodes: str, edges: str = "") -> dict[str, Any]:
+    wires = [each.split(">") for each in edges.split()]
+    return {
+        "nodes": [{"id": each, "type": "agent"} for each in nodes],
+        "edges": [
+            {"id": f"{a}-{b}", "source": a, "target": b, "data": {"channel": "flow"}}
+            for a, b in wires
+        ],
+    }
+
+
+def test_a_change_leaves_out_what_a_dropped_node_said_and_how_it_failed() -> None:
+    failed = event(5, "node.failed", "a", error={"code": "c", "message": "broken"})
+    said = event(6, "node.event", "a", event_type="message", data={"text": "One moment."})
+    live, told = encoded(
+        delta("a", "half"), said, failed, delta("b", "other"), change(7, graph("b"))
+    )
+    assert texts(live) == ["other", "One moment."]
+    assert told[-1]["event"] == "SeedBlocks"
+    live.encode(event(8, "execution.failed", error={"code": "c", "message": "later"}))
+    assert texts(live) == ["other", "One moment.", "error"]
+
+
+def test_a_result_shows_once_no_node_reads_it_any_more_and_not_while_one_does() -> None:
+    done = event(5, "node.completed", "a", outputs={"output": {"type": "text", "value": "It."}})
+    live, _ = encoded(done, change(6, graph("a", "b", "c", edges="a>c")))
+    assert texts(live) == []
+    live.encode(change(7, graph("a", "b"), graph("a", "b", "c", edges="a>c")))
+    assert texts(live) == ["It."]
 
 
 def test_attempt_that_is_entered_again_tells_nothing_twice() -> None:

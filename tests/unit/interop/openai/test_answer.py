@@ -156,6 +156,15 @@ async def test_stop_of_a_failed_attempt_does_not_end_the_next_one() -> None:
     assert answer.text == "three "
 
 
+async def test_the_whole_answer_is_that_of_the_changed_graph() -> None:
+    story = Story(document("a b")).delta("a", "Hel").done("a", "Hello").done("b", "World")
+    story.change(document("a b c", "a>c")).done("c", "Bye")("execution.completed")
+    answer = await whole_answer(answer_parts(as_stream(story.events)))
+    assert answer.text == "World\n\nBye"
+    stopped = await whole_answer(answer_parts(as_stream(story.events), ["ello"]))
+    assert stopped.text == "World\n\nBye", "the stop was in text that is void"
+
+
 @pytest.mark.parametrize("steps", ["stream", "retry", "message", "reasoning", "rewritten"])
 async def test_an_answer_has_the_text_that_chunks_have(steps: str) -> None:
     story = Story(document("a b c:end", "b>c"))

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events.node_state import NodeState
+from planwave.events.plan_payloads import WRITTEN
 from planwave.events.request_text import is_approved, is_change_request, is_plan_approval
-from planwave.events.types import PlanRefused, PlanRequested, PlanRevised
+from planwave.events.streamed_text import StreamedText
+from planwave.events.types import NodeDelta, PlanRefused, PlanRequested, PlanRevised
 from planwave.graph.editing.revision import Progress, changed_graph
 from planwave.shapes.common import GraphDocument
 
@@ -40,6 +42,7 @@ class PlanChanges:
         refused: The changes that were requested and not made, in order.
         open: The change that is being written, or waits for a person; None without one.
         requested: How many were requested of a model.
+        written: What a model has written so far of the open one; see ``WRITTEN``.
     """
 
     records: list[PlanChangeResponse] = field(default_factory=list["PlanChangeResponse"])
@@ -47,6 +50,7 @@ class PlanChanges:
     refused: list[RefusedChangeResponse] = field(default_factory=list["RefusedChangeResponse"])
     open: PlanRequestResponse | None = None
     requested: int = 0
+    written: StreamedText = field(default_factory=StreamedText, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -76,10 +80,20 @@ class PlanChanges:
         """Take note of a change that the execution waits for."""
         self.requested += event.data["by"] != "person"
         self.open = {"at": event.at, **event.data}
+        self.written = StreamedText()
+
+    def write(self, event: NodeDelta) -> None:
+        """Take in a part of the open change, as a model writes it."""
+        is_open = self.open is not None and event.attempt == self.requested
+        if is_open and event.data["kind"] == WRITTEN:
+            self.written.put(event.data["offset"], event.data["text"])
+
+    def _close(self) -> None:
+        self.open, self.written = None, StreamedText()
 
     def refuse(self, event: PlanRefused) -> None:
         """Take note of a change that is not made."""
-        self.open = None
+        self._close()
         self.refused.append({"at": event.at, **event.data})
 
     def record(self, event: PlanRevised, state: ExecutionState) -> None:
@@ -87,7 +101,7 @@ class PlanChanges:
 
         Nodes that never began are as new in it, or gone; what had begun and is dropped stays with the change.
         """
-        self.open = None
+        self._close()
         data, nodes, before = event.data, state.nodes, state.graph or NO_GRAPH
         change = data["graph_change"]
         gone = [nodes.pop(each) for each in change["dropped_nodes"] if each in nodes]

@@ -17,6 +17,9 @@ from planwave.shapes.common import GraphChangeDocument
 
 REPLAN: Final = "replan"
 """The type of the event with which a node asks for a change of the graph: ``{"request"}``, in words."""
+WRITTEN: Final = "plan"
+"""The ``kind`` of a ``node.delta`` without a path: lines of JSON, each ``{"kind", …}``, a part of the change as a
+model writes it; see ``planner.progress.PlanProgress``."""
 MAX_REQUEST_CHARS: Final = 4_000
 """The longest words with which a node asks for a change."""
 

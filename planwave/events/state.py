@@ -553,6 +553,8 @@ def _usage(state: ExecutionState, event: Usage) -> None:
 
 
 def _delta(state: ExecutionState, event: NodeDelta) -> None:
+    if event.path is None:
+        return state.changes.write(event)
     node = state.node(event.path)
     attempt = event.attempt or node.attempt
     if attempt < node.attempt or node.status in ENDED_NODE:

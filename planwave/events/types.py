@@ -432,7 +432,7 @@ class UsageData(TypedDict):
 
 
 class NodeDeltaData(TypedDict):
-    """Streamed text, ``kind`` "text" or "reasoning"; ``offset`` counts characters."""
+    """Streamed text, ``kind`` "text" or "reasoning", or of no node "plan", a change of it; ``offset`` counts characters."""
 
     kind: str
     text: str

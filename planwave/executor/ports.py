@@ -50,6 +50,10 @@ class ChangeCalls(Protocol):
         """Take note of what a call used, as a ``usage`` event has it."""
         ...
 
+    def wrote(self, part: Json) -> None:
+        """Show a part of the change to those who watch, once it is written."""
+        ...
+
 
 class ChangeWriter(Protocol):
     """Has a model write the change of its graph that an execution asks for."""

@@ -1,4 +1,4 @@
-"""The progress of a plan while a model writes it: each title, node and edge once it is complete."""
+"""The progress of a plan, or of a change of one, while a model writes it: each part once it is complete."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pydantic_core import from_json
 
 from planwave.graph.model import FLOW, LINK
 
-ProgressKind = Literal["delta", "title", "node", "edge", "repair", "fix"]
+ProgressKind = Literal["delta", "title", "node", "edge", "operation", "repair", "fix"]
 
 _NODE_FIELDS: Final = ("id", "name", "description", "type", "provider", "model")
 _EDGE_FIELDS: Final = ("source", "target", "channel")
+_OPERATION_FIELDS: Final = ("op", "id", "to", "source", "target", "source_handle", "target_handle")
 _CLOSINGS: Final = ("", "]}", "}")
 """What is missing from a plan after its last brace, after an item of a list, and after a positional step."""
 _EAGER_CHARS: Final = 16_384
@@ -20,11 +21,12 @@ _EAGER_CHARS: Final = 16_384
 
 
 class PlanProgress(NamedTuple):
-    """One event of the making of a plan.
+    """One event of the making of a plan, or of a change of one.
 
     ``data`` by kind: ``delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node``
-    ``{"id", "name", …}``; ``edge`` ``{"source", "target", "channel"}``; ``repair`` ``{"attempt",
-    "diagnostics"}``: the model writes the plan again, so earlier titles, nodes and edges are void;
+    ``{"id", "name", …}``; ``edge`` ``{"source", "target", "channel"}``; ``operation`` ``{"op", …}``:
+    what a change does besides adding nodes and edges, ``update_node`` with what it sets as ``set``; ``repair``
+    ``{"attempt", "diagnostics"}``: the model writes it again, so all parts before are void;
     ``fix`` ``{"fix"}``. ``usage``, with ``repair``, is that of the attempt before it.
     """
 
@@ -61,7 +63,7 @@ class PlanScanner:
         self._length = 0
         self._next_parse_at = 0
         self._has_title = False
-        self._reported: dict[str, int] = {"node": 0, "edge": 0}
+        self._reported: dict[str, int] = {"node": 0, "edge": 0, "operation": 0}
 
     def feed(self, text: str) -> Iterator[PlanProgress]:
         """Yield the parts that this piece of the reply completes."""
@@ -95,8 +97,27 @@ class PlanScanner:
             yield from self._edges_into(step)
         for edge in self._unreported("edge", plan.get("edges")):
             yield PlanProgress("edge", _texts(edge, _EDGE_FIELDS))
+        for operation in self._unreported("operation", plan.get("operations")):
+            yield from self._operation(operation)
 
-    def _unreported(self, kind: Literal["node", "edge"], items: object) -> Iterator[dict[str, Any]]:
+    def _operation(self, operation: Mapping[str, Any]) -> Iterator[PlanProgress]:
+        """Yield what an operation of a change does."""
+        match operation:
+            case {"op": "add_node", "node": dict(step)}:
+                step = cast("dict[str, Any]", step)
+                yield PlanProgress("node", _texts(step, _NODE_FIELDS))
+                yield from self._edges_into(step)
+            case {"op": "add_edge", "edge": dict(edge)}:
+                yield PlanProgress("edge", _texts(cast("dict[str, Any]", edge), _EDGE_FIELDS))
+            case _:
+                data = _texts(operation, _OPERATION_FIELDS)
+                if fields := _object_or_empty(operation.get("set")):
+                    data["set"] = fields
+                yield PlanProgress("operation", data)
+
+    def _unreported(
+        self, kind: Literal["node", "edge", "operation"], items: object
+    ) -> Iterator[dict[str, Any]]:
         entries = _list(items)
         for entry in entries[self._reported[kind] :]:
             if isinstance(entry, dict):

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from planwave.events.types import (
+    TRANSIENT,
     NestedRunAbandonedData,
     NestedRunOpenedData,
     OnceStoredData,
@@ -88,7 +89,8 @@ def _event_types() -> Iterator[Any]:
         (name,) = get_args(literal)
         if name in _STORED_IN_NODE_EVENT:
             continue
-        path = str if name.startswith("node.") else NotRequired[str]
+        is_of_node = name.startswith("node.") and name not in TRANSIENT
+        path = str if is_of_node else NotRequired[str]
         words = name.replace("_", ".").split(".")
         fields = {"execution_id": str, "seq": int, "at": str, "type": literal, "path": path}
         fields |= {"attempt": NotRequired[int], "data": data}

@@ -11,6 +11,7 @@ This module alone waits, reads clocks, sets timers and performs effects.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,12 +22,12 @@ from typing import Final, Literal, assert_never, cast
 from planwave.errors import ErrorDocument, InputError, PlanwaveError, StoreError
 from planwave.events import Event, fold
 from planwave.events.plan_changes import NO_GRAPH
-from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData, revision_of
+from planwave.events.plan_payloads import WRITTEN, PlanRequestedData, PlanRevisedData, revision_of
 from planwave.events.request_text import is_approved
 from planwave.events.types import PAUSE_REASONS, REQUESTED
 from planwave.executor.driver.attempt_tasks import AttemptTasks
 from planwave.executor.driver.plan_requests import events_until_request
-from planwave.executor.driver.publisher import Publisher, Subscription
+from planwave.executor.driver.publisher import ChangeSource, Publisher, Subscription
 from planwave.executor.driver.run_state import Now, RunState
 from planwave.executor.driver.turn import Turn, commit, turn
 from planwave.executor.limits import most_text
@@ -525,7 +526,8 @@ class Execution:
             if self._write_change is None:
                 raise InputError("no model writes changes of plans here", code="no-planner")
             stored = events_until_request(await self.publisher.stored())
-            calls = ChangeCalls(self._mailbox, number, self.options.budget_limits)
+            publish = partial(self._publish_written, ChangeSource(number))
+            calls = ChangeCalls(self._mailbox, number, self.options.budget_limits, publish)
             written = await self._write_change(asked, number, stored, calls)
             if written.graph is not None and written.data is not None:
                 change = self._change(written.graph, written.data)
@@ -536,6 +538,11 @@ class Execution:
             refusal = PlanwaveError(f"it cannot be written: {error}", code="change-failed")
             written = written._replace(error=refusal)
         self._mailbox.post(ChangeWritten(number, change, written.error, written.request))
+
+    def _publish_written(self, change: ChangeSource, part: Json) -> None:
+        """Publish a part of a change that a model writes: for those who watch, and not stored."""
+        line = json.dumps(self.host.redact(part), ensure_ascii=False) + "\n"
+        self.publisher.publish_delta(change, {"kind": WRITTEN, "text": line})
 
     def _change(self, graph: Graph, data: PlanRevisedData) -> RevisePlan:
         program = Program(graph, self._run.root.program.catalogue)

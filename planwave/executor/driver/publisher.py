@@ -6,14 +6,14 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from types import coroutine
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from planwave.errors import PermanentError
 from planwave.events import TERMINAL, Event
 from planwave.events.streamed_text import STREAMED_KINDS, KeptText
 from planwave.executor.ports import Journal
-from planwave.executor.state import Attempt
 from planwave.graph.model import Json
 
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -26,6 +26,25 @@ BATCH_WINDOW_S = 0.001
 def _yield_once() -> Generator[None]:
     """Yield to the event loop once, at half the cost of ``asyncio.sleep(0)``."""
     yield
+
+
+class Source(Protocol):
+    """What streams text: an attempt of a node, or a change of the graph that is written."""
+
+    number: int
+    streamed: dict[str, KeptText] | None
+
+    @property
+    def path(self) -> str | None: ...
+
+
+@dataclass(slots=True)
+class ChangeSource:
+    """The change of the graph with a number, which a model writes; it is of no node."""
+
+    number: int
+    streamed: dict[str, KeptText] | None = None
+    path: None = None
 
 
 class Subscription:
@@ -164,7 +183,7 @@ class Publisher:
         for subscription in self._subscribers:
             subscription.extend(events)
 
-    def publish_delta(self, attempt: Attempt, payload: Json) -> None:
+    def publish_delta(self, source: Source, payload: Json) -> None:
         """Publish a piece of text at once: transient, unnumbered, not stored as long as its attempt runs.
 
         Raises:
@@ -175,12 +194,12 @@ class Publisher:
         except (AttributeError, LookupError, TypeError):
             text = kind = None
         if type(text) is not str or type(kind) is not str:
-            text, kind = _delta_fields(payload, attempt)
+            text, kind = _delta_fields(payload, source)
         if not (text.isascii() and kind.isascii()):
             text, kind = _LONE_SURROGATE.sub("\ufffd", text), _LONE_SURROGATE.sub("\ufffd", kind)
-        streamed = attempt.streamed
+        streamed = source.streamed
         if streamed is None:
-            streamed = attempt.streamed = {}
+            streamed = source.streamed = {}
         so_far = streamed.get(kind)
         if so_far is None:
             most = self._most_text if kind in STREAMED_KINDS else 0
@@ -190,7 +209,7 @@ class Publisher:
             return
         data = {"kind": kind, "text": text, "offset": offset}
         event = Event(
-            self._execution_id, 0, self._now(), "node.delta", attempt.path, attempt.number, data
+            self._execution_id, 0, self._now(), "node.delta", source.path, source.number, data
         )
         if self._on_events is not None:
             self._on_events([event])
@@ -204,7 +223,7 @@ class Publisher:
         self._subscribers.clear()
 
 
-def _delta_fields(payload: Json, attempt: Attempt) -> tuple[str, str]:
+def _delta_fields(payload: Json, source: Source) -> tuple[str, str]:
     """Return the text and kind of unusual streamed data, or raise what is wrong with it."""
     text = kind = None
     if not isinstance(payload, Mapping):
@@ -220,7 +239,7 @@ def _delta_fields(payload: Json, attempt: Attempt) -> tuple[str, str]:
     if isinstance(text, str) and isinstance(kind, str):
         return text, kind
     raise PermanentError(
-        f"node {attempt.path!r} streamed {defect}",
+        f"node {source.path!r} streamed {defect}",
         code="invalid-delta",
         hint='the data of a delta event are {"text": "…", "kind"?: "…"}',
     )

@@ -320,10 +320,18 @@ class ChangeCalls:
         mailbox: Gets the reservations, and what the calls used.
         number: Which of the requests of the execution the change is for.
         amounts: The names of the amounts that its budget limits.
+        publish: Publishes a part of the change.
     """
 
-    def __init__(self, mailbox: Mailbox, number: int, amounts: Collection[str]) -> None:
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        number: int,
+        amounts: Collection[str],
+        publish: Callable[[Json], None],
+    ) -> None:
         self._mailbox, self._number = mailbox, number
+        self.wrote = publish
         self.budget = ChangeBudget(mailbox, amounts) if amounts else None
 
     def ended(self, usage: UsageData) -> None:

@@ -15,7 +15,7 @@ from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.executor.ports import ChangeCalls, WrittenChange
 from planwave.graph.editing.revision import changed_graph, graph_change
-from planwave.graph.model import Graph
+from planwave.graph.model import Graph, Json
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_graph
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _SHOWN_CHARS: Final = 400
 """The characters of why a step failed that the model is shown."""
 _SHOWN_FAILURES: Final = 8
+_SHOWN_PARTS: Final = frozenset({"node", "edge", "operation", "repair"})
+"""The parts of a change that are shown while it is written."""
 
 
 class Reviser(Protocol):
@@ -136,9 +138,12 @@ class _Paying:
         self._budget.release()
 
     def on_progress(self, progress: PlanProgress) -> None:
-        """Count a call whose reply is sent back."""
+        """Show a part of the change, and count a call whose reply is sent back."""
         if progress.usage is not None:
             self._ended(progress.usage)
+        if progress.kind in _SHOWN_PARTS:
+            parts = {name: each for name, each in progress.data.items() if name != "diagnostics"}
+            self._calls.wrote({"kind": progress.kind, **parts})
 
     def count(self, attempts: Sequence[Mapping[str, Any]]) -> None:
         """Count the calls that are not counted yet, of all that were made."""

@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from planwave.events import ENDED_NODE, Event
+from planwave.events import Event
 from planwave.ids import new_id
 from planwave.service.streaming.delta_coalescing import coalesce_text
-from planwave.service.streaming.status_messages import streamed_text
+from planwave.service.streaming.status_messages import open_texts
 
 if TYPE_CHECKING:
     from planwave.service.streaming.live_execution import LiveExecution
@@ -77,9 +77,7 @@ class DeltaRelay:
         watchers[watcher] = asyncio.get_running_loop().time() + 2 * WATCH_S
         live = self._live_executions.get(execution_id)
         if is_new and live is not None and live.execution is not None and live.has_streamed:
-            for node in live.state.nodes.values():
-                if node.has_streamed and node.status not in ENDED_NODE:
-                    self._add(execution_id, streamed_text(live.state, node))
+            self._add(execution_id, open_texts(live.state))
 
     def _forget_gone(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -17,12 +17,12 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import Conflict, ShuttingDown
-from planwave.events import ENDED_NODE, TERMINAL, TRANSIENT, Event, ExecutionState, TextLog
+from planwave.events import TERMINAL, TRANSIENT, Event, ExecutionState, TextLog
 from planwave.events.unreadable import guard_stored
 from planwave.jsonio import dumps_trusted
 from planwave.principals import OPERATOR, Principal
 from planwave.service.streaming.delta_coalescing import coalesce_text
-from planwave.service.streaming.status_messages import snapshot_of, status_summary_of, streamed_text
+from planwave.service.streaming.status_messages import open_texts, snapshot_of, status_summary_of
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch, Subscriber
 
 if TYPE_CHECKING:
@@ -343,13 +343,7 @@ class LiveExecution:
         if not self.has_streamed:
             return None
         if self._texts is None or self._texts[0] != self._published_count:
-            nodes = self.state.nodes.values()
-            texts = [
-                delta
-                for node in nodes
-                if node.has_streamed and node.status not in ENDED_NODE
-                for delta in streamed_text(self.state, node)
-            ]
+            texts = open_texts(self.state)
             self._texts = (
                 self._published_count,
                 EventBatch(texts, self._published_seq) if texts else None,

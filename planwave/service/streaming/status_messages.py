@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from planwave.events import Event, ExecutionState, NodeState
+from planwave.events import ENDED_NODE, Event, ExecutionState, NodeState
+from planwave.events.plan_payloads import WRITTEN
 from planwave.jsonio import dumps_trusted
 
 if TYPE_CHECKING:
@@ -51,6 +52,22 @@ def streamed_text(state: ExecutionState, node: NodeState) -> list[Event]:
         for kind, text in (("reasoning", node.reasoning), ("text", node.text))
         if text
     ]  # fmt: skip
+
+
+def open_texts(state: ExecutionState) -> list[Event]:
+    """Return what the nodes that have not ended have streamed, and the change that is being written, as deltas."""
+    nodes, changes = state.nodes.values(), state.changes
+    texts = [
+        delta
+        for node in nodes
+        if node.has_streamed and node.status not in ENDED_NODE
+        for delta in streamed_text(state, node)
+    ]
+    if changes.open is not None and (written := str(changes.written)):
+        data = {"kind": WRITTEN, "text": written, "offset": 0}
+        at, number = changes.open["at"], changes.requested
+        texts.append(Event(state.execution_id, 0, at, "node.delta", None, number, data))
+    return texts
 
 
 def _node_json(node: NodeState, for_operator: bool) -> Any:

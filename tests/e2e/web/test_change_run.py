@@ -285,6 +285,32 @@ async def test_a_change_that_a_model_writes_after_a_failure_is_decided_on_the_pa
     await expect(page.get_by_role("button", name="New, completed").first).to_be_visible()
 
 
+async def test_the_steps_of_a_change_appear_as_they_are_written_and_are_gone_when_it_is_refused(
+    pages: Pages, model: ScriptedModel
+) -> None:
+    gate = Gate()
+    held = TextReply(ANOTHER_MODEL, chunks=8, gates={8: gate})
+    model.replies = {"There is a plan already.": held, "Ask the old source": ErrorReply(400)}
+    page = await pages.open(None)
+    execution_id = await execute_graph(page, FAILING, {"replan": {"on_failure": True}})
+    run, new = page.get_by_role("main"), page.get_by_role("button", name="New, new")
+    await expect(new).to_be_visible()
+    await expect(page.get_by_role("button", name="Old, dropped, failed")).to_be_visible()
+    await expect(page.get_by_role("button", name="End, pending").first).to_be_visible()
+    await expect(run).to_contain_text("A model writes a change of the plan, as Old failed")
+    await assert_accessible_at_widths(page, "change-growing")
+    await page.reload()
+    await expect(new).to_be_visible()
+    gate.set()
+    asked = page.get_by_role("region", name="Waiting for you")
+    await expect(asked).to_be_visible()
+    await expect(new).to_be_visible()
+    await asked.get_by_role("button", name="Reject").click()
+    assert (await stored_events(page, execution_id))[-1] == "execution.failed"
+    await expect(page.get_by_role("button", name="Old, failed").first).to_be_visible()
+    await expect(new).to_have_count(0)
+
+
 async def press(button: Locator) -> None:
     """Press a button with the keyboard."""
     await button.focus()

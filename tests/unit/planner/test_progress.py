@@ -100,6 +100,47 @@ def test_the_reported_steps_equal_those_of_the_finished_plan(size: int) -> None:
     )
 
 
+CHANGE = json.dumps(
+    {
+        "answer": "Takes another source.",
+        "operations": [
+            {"op": "remove_node", "id": "old"},
+            {"op": "add_node", "node": {"id": "new", "name": "New", "type": "agent", "depends_on": ["a"], "data": {"x": 1}}},
+            {"op": "add_edge", "edge": {"source": "new", "target": "end"}},
+            {"op": "update_node", "id": "end", "set": {"description": "Say it", "data": {"model": "m"}}},
+            {"op": "remove_edge", "source": "a", "target": "end", "source_handle": "output"},
+            {"op": "rename", "id": "end", "to": "report"},
+        ],
+    }
+)  # fmt: skip
+CHANGED = [
+    ("operation", {"op": "remove_node", "id": "old"}),
+    ("node", {"id": "new", "name": "New", "type": "agent"}),
+    ("edge", {"source": "a", "target": "new", "channel": "flow"}),
+    ("edge", {"source": "new", "target": "end"}),
+    ("operation", {"op": "update_node", "id": "end", "set": {"description": "Say it", "data": {"model": "m"}}}),
+    ("operation", {"op": "remove_edge", "source": "a", "target": "end", "source_handle": "output"}),
+    ("operation", {"op": "rename", "id": "end", "to": "report"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 10_000])
+def test_the_operations_of_a_change_are_reported_in_order_for_any_chunk_size(size: int) -> None:
+    assert [(each.kind, each.data) for each in reported(CHANGE, size)] == CHANGED
+
+
+def test_an_operation_is_reported_with_its_closing_brace() -> None:
+    scanner = PlanScanner()
+    start = '{"answer": "", "operations": [{"op": "add_node", "node": {"id": "a", "data": {}}'
+    assert list(scanner.feed(start)) == []
+    assert list(scanner.feed("}")) == [PlanProgress("node", {"id": "a"})]
+
+
+def test_malformed_operations_are_reported_as_far_as_they_can_be_read() -> None:
+    text = '{"operations": ["x", {"op": "add_node", "node": 1}, {"op": "add_edge"}, {"id": {}}]}'
+    assert [each.data for each in reported(text)] == [{"op": "add_node"}, {"op": "add_edge"}, {}]
+
+
 def test_malformed_steps_are_not_reported() -> None:
     assert reported('{"n1": {"name": 1}, "n2": [{}], "final": 3}', 3, read_steps) == []
     assert parts_of(reported(DIAMOND_REPLY, 3, read_steps)) == EXPECTED

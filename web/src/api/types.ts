@@ -414,7 +414,7 @@ export type NodeCompletedEvent = {
   data: NodeCompletedData;
 };
 
-/** Streamed text, `kind` "text" or "reasoning"; `offset` counts characters. */
+/** Streamed text, `kind` "text" or "reasoning", or of no node "plan", a change of it; `offset` counts characters. */
 export type NodeDeltaData = {
   kind: string;
   text: string;
@@ -426,7 +426,7 @@ export type NodeDeltaEvent = {
   seq: number;
   at: string;
   type: "node.delta";
-  path: string;
+  path?: string;
   attempt?: number;
   data: NodeDeltaData;
 };

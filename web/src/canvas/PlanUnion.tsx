@@ -58,13 +58,16 @@ export function PlanUnion(props: PlanUnionProps) {
 
 type PlanCardProps = {
   step: PlanStep;
+  /** It is not decided yet. */
+  isGhost?: boolean;
   status: NodeStatus | undefined;
   isSelected: boolean;
   isTabStop: boolean;
   onSelect: (id: string) => void;
 };
 
-function PlanCard({ step: { node, change }, status, ...choice }: PlanCardProps) {
+/** A step before or after a change, with what becomes of it. */
+export function PlanCard({ step: { node, change }, status, ...choice }: PlanCardProps) {
   const name = node.name || node.id;
   const said = [name, PLAN_WORDS[change], status && STATUS_WORDS[status].toLowerCase()];
   return (

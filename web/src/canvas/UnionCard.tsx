@@ -13,6 +13,8 @@ type UnionCardProps = {
   /** What screen readers say of it. */
   label: string;
   isSelected: boolean;
+  /** What becomes of it is not decided yet. */
+  isGhost?: boolean;
   /** Whether Tab stops here; one card of a canvas has it. */
   isTabStop: boolean;
   onSelect: (id: string) => void;
@@ -23,8 +25,14 @@ type UnionCardProps = {
 /** A step of two graphs: its name and what became of it, then two lines. */
 export function UnionCard(props: UnionCardProps) {
   const { id, name, type, change, word, label, isSelected, isTabStop, onSelect, children } = props;
+  const { isGhost = false } = props;
   return (
-    <div className={styles.card} data-change={change} data-selected={isSelected}>
+    <div
+      className={styles.card}
+      data-change={change}
+      data-selected={isSelected}
+      data-ghost={isGhost}
+    >
       <div className={styles.top}>
         <TypeIcon type={type} />
         <button

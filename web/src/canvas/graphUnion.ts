@@ -53,7 +53,8 @@ function edgesByKey(
   return new Map(edges.map((edge) => [keyOf(edge), edge]));
 }
 
-function keyOf(edge: EdgeDocument): string {
+/** Returns a text that is the same for edges that connect the same ports. */
+export function keyOf(edge: EdgeDocument): string {
   const { source, target, targetHandle, data } = edge;
   return writeJson([source, sourceHandle(edge), target, targetHandle ?? "", data.channel]);
 }

@@ -212,8 +212,17 @@ function planGrew(node: NodeDraft, { kind, ...step }: Record<string, unknown>): 
   node.written = [...node.written, { id, name, type }];
 }
 
+/** The kind of a delta of the execution itself, with a change of its plan as it is written. */
+const WRITTEN = "plan";
+
 export function nodeDelta(draft: Draft, event: NodeDeltaEvent): void {
   const { kind, offset, text } = event.data;
+  if (event.path === undefined) {
+    const { state } = draft;
+    if (kind !== WRITTEN || state.planRequest === null) return;
+    state.writtenChange = putText(state.writtenChange, offset, text);
+    return;
+  }
   if (kind !== "text" && kind !== "reasoning") return;
   const known = draft.state.nodes.get(event.path);
   const newest = known?.attempt ?? 0;

@@ -94,7 +94,7 @@ function nodeOfDocument({ id, name, type }: NodeDocument): NodeState {
 }
 
 /** Return a graph after a change: changed nodes and edges stay in their places, new ones come last. */
-function changedGraph(before: GraphDocument, change: GraphChangeDocument): GraphDocument {
+export function changedGraph(before: GraphDocument, change: GraphChangeDocument): GraphDocument {
   return {
     nodes: changed<NodeDocument>(before.nodes, change.nodes, change.dropped_nodes),
     edges: changed<EdgeDocument>(before.edges, change.edges, change.dropped_edges),

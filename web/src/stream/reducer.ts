@@ -19,7 +19,7 @@ import { fieldOf, toText } from "@/stream/json";
 import { logEntry, pauseKind } from "@/stream/log";
 import * as node from "@/stream/nodeEvents";
 import { changePlan } from "@/stream/planChanges";
-import type { NodeState, RunState, WaveState } from "@/stream/runState";
+import { NO_TEXT, type NodeState, type RunState, type WaveState } from "@/stream/runState";
 import { resumeExecution } from "@/stream/usage";
 import { type WaveOptions, wavesOf } from "@/stream/waves";
 
@@ -131,8 +131,13 @@ function setShape(draft: Draft, { waves, linked, not_reached }: Shape): void {
   planWaves(draft, waves ?? 0, planOf(draft.state));
 }
 
+function closePlanRequest({ state }: Draft): void {
+  state.planRequest = null;
+  state.writtenChange = NO_TEXT;
+}
+
 function planRevised(draft: Draft, event: PlanRevisedEvent): void {
-  draft.state.planRequest = null;
+  closePlanRequest(draft);
   changePlan(draft, event);
   setShape(draft, event.data);
 }
@@ -169,7 +174,8 @@ function ended(draft: Draft, status: ExecutionStatus, at: string): void {
   state.status = status;
   state.endedAt = at;
   state.active = stopTime(state.active, at);
-  state.reason = state.pause = state.planRequest = null;
+  state.reason = state.pause = null;
+  closePlanRequest(draft);
   for (const requestId of state.requests.keys()) node.closeRequest(draft, requestId, "ended");
   state.wave = currentWave(state);
 }
@@ -244,11 +250,10 @@ const HANDLERS: Handlers = {
   "execution.cancelled": cancelled,
   "plan.requested": (draft, { at, data }) => {
     draft.state.planRequest = { at, ...data };
+    draft.state.writtenChange = NO_TEXT;
   },
   "plan.revised": planRevised,
-  "plan.refused": (draft) => {
-    draft.state.planRequest = null;
-  },
+  "plan.refused": closePlanRequest,
   "wave.started": waveChanged,
   "wave.completed": waveChanged,
   "node.started": node.nodeStarted,

@@ -233,6 +233,8 @@ export type RunState = {
   readonly changes: readonly PlanChange[];
   /** The change of its graph that it waits for; null without one. */
   readonly planRequest: PlanRequestResponse | null;
+  /** What a model has written of it so far: lines of JSON, see `writtenGraph`; empty where that is not known. */
+  readonly writtenChange: StreamedText;
   /** The lowest wave of nodes that had not begun at a change, by id. */
   readonly floors: ReadonlyMap<string, number>;
   readonly options: OptionsDocument | null;
@@ -314,6 +316,7 @@ export function newRunState(executionId: string): RunState {
     graph: null,
     changes: [],
     planRequest: null,
+    writtenChange: NO_TEXT,
     floors: new Map(),
     options: null,
     parent: null,

@@ -235,6 +235,8 @@ def format_public_batch(batch: EventBatch) -> bytes:
 def _format(event: Event) -> bytes | None:
     document: dict[str, Any] = {**event.as_json(), "data": {}}
     data: Any = event.data
+    if event.type == "node.delta" and event.path is None:
+        return None  # a change of the plan, as it is written
     if event.type in _WITH_DATA:
         document["data"] = {
             name: data[name] for name in ("outputs", "kind", "text", "offset") if name in data

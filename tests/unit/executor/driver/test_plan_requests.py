@@ -81,6 +81,7 @@ class Writer:
         calls: ChangeCalls,
     ) -> WrittenChange:
         self.asked.append(asked)
+        calls.wrote({"kind": "node", "id": f"step {number}"})
         before = fold(events).graph or {"nodes": [], "edges": []}
         for _ in range(1 + self.repairs):
             await self._call(calls)

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
 import pytest
 
+from planwave.api.routes.triggers.hooks import format_public_batch
+from planwave.events import Event
+from planwave.events.plan_payloads import WRITTEN
+from planwave.providers.protocols import CallScope, Delta, ModelReply, ModelRequest
+from planwave.service.streaming.subscriber_queue import EventBatch
 from tests.support.llm.watched_model import WatchedModel
+from tests.support.polling import until
 from tests.support.service.dependencies import LastingStore
 from tests.support.service.written_changes import (
     GRAPH,
@@ -42,6 +53,61 @@ async def test_a_failed_step_is_replaced_by_what_a_model_writes() -> None:
             "A change of the plan is being written as count failed",
             "Plan changed: new or changed words; dropped count - Takes the words instead.",
         ]
+
+
+class HeldModel(WatchedModel):
+    """A model that has written all of its reply and does not end it before its gate is open."""
+
+    def __init__(self, reply: Any) -> None:
+        super().__init__(reply)
+        self.gate = asyncio.Event()
+
+    async def stream(
+        self, request: ModelRequest, scope: CallScope | None = None
+    ) -> AsyncGenerator[Delta | ModelReply]:
+        async for item in super().stream(request, scope):
+            if isinstance(item, ModelReply):
+                await self.gate.wait()
+            yield item
+
+
+async def test_who_watches_sees_a_change_as_it_is_written_also_one_who_comes_later() -> None:
+    models = HeldModel([changes(*REPLACES), changes(*REPLACES)])
+    async with service_of(models) as calls:
+        body = {"graph": GRAPH, "start": True, "options": {"replan": REPLAN}}
+        execution_id = (await calls.post_json("/api/execute", body, 202))["execution_id"]
+        path = f"/api/executions/{execution_id}"
+        await until(lambda: models.streamed == len(changes(*REPLACES)))
+        watching = calls.service.executions.watch(execution_id)
+        events: list[Event] = []
+        async for event in watching:
+            events.append(event)
+            if event.type == "node.delta" and event.path is None:
+                models.gate.set()
+        written = [each for each in events if each.type == "node.delta" and each.path is None]
+        text = "".join(each.data["text"] for each in written)
+        assert [json.loads(line) for line in text.splitlines()] == [
+            {"kind": "operation", "op": "remove_node", "id": "count"},
+            {"kind": "node", "id": "words", "name": "Words", "type": "text"},
+            {"kind": "edge", "source": "draft", "target": "words", "channel": "flow"},
+            {"kind": "edge", "source": "words", "target": "sent", "channel": "flow"},
+        ]
+        assert {(each.attempt, each.data["kind"], each.seq) for each in written} == {(1, "plan", 0)}
+        types = [each.type for each in events]
+        assert (
+            types.index("plan.requested") < events.index(written[0]) < types.index("plan.revised")
+        )
+        assert [node["path"] for node in (await calls.get_json(f"{path}/document"))["nodes"]] == [
+            "draft", "sent", "words",
+        ]  # fmt: skip
+        late = [each async for each in calls.service.executions.watch(execution_id)]
+        assert [each.type for each in late if each.type == "node.delta"] == []
+
+
+async def test_who_calls_a_webhook_is_not_told_of_a_change_as_it_is_written() -> None:
+    data = {"kind": WRITTEN, "text": "{}\n", "offset": 0}
+    batch = EventBatch([Event("x", 0, "t", "node.delta", None, 1, data)], 1)
+    assert format_public_batch(batch) == b""
 
 
 async def test_a_change_that_reaches_something_new_asks_a_person_and_nothing_of_it_starts() -> None:

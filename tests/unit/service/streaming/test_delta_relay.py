@@ -60,6 +60,12 @@ class Replica:
         self.live.publish([event])
         self.relay.add("x", [event])
 
+    def write(self, text: str, offset: int) -> None:
+        data = {"kind": "plan", "text": text, "offset": offset}
+        event = Event("x", 0, AT, "node.delta", None, 1, data)
+        self.live.publish([event])
+        self.relay.add("x", [event])
+
     def text(self) -> str:
         return self.live.state.nodes["a"].text
 
@@ -93,6 +99,24 @@ async def test_who_comes_later_gets_the_text_from_its_beginning(
     worker.stream(" three", 7)
     await asyncio.sleep(delta_relay.BATCH_S * 2)
     assert watcher.text() == "one two", "nobody watches any more"
+
+
+async def test_a_change_of_the_plan_is_sent_as_it_is_written(two: tuple[Replica, Replica]) -> None:
+    worker, watcher = two
+    asked = Event(
+        "x", 3, AT, "plan.requested", None, None, {"change": 1, "by": "failure", "path": "a"}
+    )
+    for each in two:
+        each.live.publish([asked])
+    worker.write("one ", 0)
+    async with watcher.lives.subscribe("x", 3, LIMITS):
+        await until(lambda: str(watcher.live.state.changes.written) == "one ")
+        worker.write("two", 4)
+        await until(lambda: str(watcher.live.state.changes.written) == "one two")
+    watcher.live.publish(
+        [Event("x", 4, AT, "plan.refused", None, None, {"change": 1, "error": {}})]
+    )
+    assert str(watcher.live.state.changes.written) == ""
 
 
 async def test_text_of_a_window_is_one_note_and_long_text_is_cut(

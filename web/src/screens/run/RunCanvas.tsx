@@ -2,7 +2,7 @@ import { memo, useCallback, useMemo } from "react";
 import { useShallow } from "zustand/react/shallow";
 import { useNodeTypes } from "@/api/queries";
 import type { GraphDocument, NodeTypesResponse } from "@/api/types";
-import { EdgeLegend, RUN_LINES } from "@/canvas/EdgeLegend";
+import { EdgeLegend, type LegendLine, RUN_LINES } from "@/canvas/EdgeLegend";
 import type { CanvasEdge, CanvasStep } from "@/canvas/flowElements";
 import { type CardDetail, LaneCanvas } from "@/canvas/LaneCanvas";
 import { CARD_HEIGHT } from "@/canvas/layout";
@@ -15,6 +15,8 @@ import { edgeId, edgeStatus } from "./edgeStatus";
 import type { Folding, Folds } from "./folding";
 import { innerHeight } from "./innerSteps";
 import { LaneWords } from "./LaneWords";
+import { PendingStep } from "./PendingStep";
+import { type PendingPlan, usePendingPlan } from "./pendingPlan";
 import { RunStep } from "./RunStep";
 
 type RunCanvasProps = Folding & {
@@ -25,30 +27,38 @@ type RunCanvasProps = Folding & {
   onFollow: ((isFollowing: boolean) => void) | undefined;
 };
 
+const PENDING_LINES: readonly LegendLine[] = [
+  ...RUN_LINES,
+  ["removed", "dropped"],
+  ["added", "new"],
+];
+
 /** Around what is inside a card. */
 const FRAME_HEIGHT = 11;
 
 /** The steps of a run as waves; each card and edge follows its own part of the run's state. */
 export const RunCanvas = memo(function RunCanvas(props: RunCanvasProps) {
   const { graph, selectedPath, onSelect, folds, onFold, ...following } = props;
-  const waves = useRun(useShallow(nodesByWave));
+  const pending = usePendingPlan();
+  const own = useRun(useShallow(nodesByWave));
+  const shown = pending?.graph ?? graph;
+  const waves = pending?.waves ?? own;
   const activeWave = useRun(waveAtWork);
   const heights = useRun((run) => heightsOf(graph, run, folds));
-  const steps = useMemo(() => toSteps(graph, waves, heights), [graph, waves, heights]);
+  const steps = useMemo(() => toSteps(shown, waves, heights), [shown, waves, heights]);
   const types = useNodeTypes().data;
-  const edges = useMemo(() => toEdges(graph, types), [graph, types]);
+  const edges = useMemo(() => toEdges(shown, types), [shown, types]);
+  const useEdgeStatus = useMemo(() => edgeStatusHook(pending), [pending]);
   const selectedCard = selectedPath?.split("[")[0] ?? null;
   const tabStop = selectedCard ?? graph.nodes[0]?.id;
   const renderStep = useCallback(
-    (id: string, detail: CardDetail) => (
-      <RunStep
-        path={id}
-        detail={detail}
-        isTabStop={id === tabStop}
-        {...{ selectedPath, onSelect, folds, onFold }}
-      />
-    ),
-    [selectedPath, tabStop, onSelect, folds, onFold],
+    (id: string, detail: CardDetail) => {
+      const step = pending?.steps.get(id);
+      const choice = { selectedPath, isTabStop: id === tabStop, onSelect };
+      if (step) return <PendingStep {...{ step, ...choice }} />;
+      return <RunStep path={id} detail={detail} {...{ ...choice, folds, onFold }} />;
+    },
+    [pending, selectedPath, tabStop, onSelect, folds, onFold],
   );
   return (
     <LaneCanvas
@@ -57,13 +67,13 @@ export const RunCanvas = memo(function RunCanvas(props: RunCanvasProps) {
       edges={edges}
       renderStep={renderStep}
       useEdgeStatus={useEdgeStatus}
-      laneHeader={(lane) => <LaneWords wave={lane.wave} />}
+      laneHeader={(lane) => <LaneWords wave={lane.wave} pending={pending} />}
       activeWave={activeWave}
       selection={new Set(selectedCard === null ? [] : [selectedCard])}
       onSelect={([path = null]) => onSelect(path)}
       {...following}
     >
-      <EdgeLegend lines={RUN_LINES} edges={edges} />
+      <EdgeLegend lines={pending ? PENDING_LINES : RUN_LINES} edges={edges} />
     </LaneCanvas>
   );
 });
@@ -113,6 +123,8 @@ function toEdges(graph: GraphDocument, types: NodeTypesResponse | undefined): Ca
   }));
 }
 
-function useEdgeStatus(id: string): EdgeStatus {
-  return useRun((run) => edgeStatus(run, id));
+function edgeStatusHook(pending: PendingPlan | null) {
+  return function useEdgeStatus(id: string): EdgeStatus {
+    return useRun((run) => pending?.edges.get(id) ?? edgeStatus(run, id));
+  };
 }

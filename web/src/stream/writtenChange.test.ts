@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import type { GraphDocument } from "@/api/types";
+import { writtenGraph } from "./writtenChange";
+
+const flow = { channel: "flow" };
+const BEFORE: GraphDocument = {
+  nodes: ["a", "old", "end"].map((id) => ({ id, type: "text", data: { text: id } })),
+  edges: [
+    { id: "1", source: "a", target: "old", data: flow },
+    { id: "2", source: "old", target: "end", data: flow },
+  ],
+};
+
+function lines(...parts: object[]): string {
+  return parts.map((part) => `${JSON.stringify(part)}\n`).join("");
+}
+
+const operation = (op: string, more: object) => ({ kind: "operation", op, ...more });
+
+/** Returns a graph in short: "a>b", and the ids of nodes without edges. */
+function short({ nodes, edges }: GraphDocument): string {
+  const wires = edges.map(({ source, target }) => `${source}>${target}`);
+  return [...nodes.map(({ id }) => id), ...wires].join(" ");
+}
+
+test("nothing written leaves the graph as it is, the same object", () => {
+  expect(writtenGraph(BEFORE, "")).toBe(BEFORE);
+  expect(writtenGraph(BEFORE, '{"kind":"node","id":"ne')).toBe(BEFORE);
+});
+
+test("each part is applied once its line is whole", () => {
+  const written = lines(
+    operation("remove_node", { id: "old" }),
+    { kind: "node", id: "new", name: "New", type: "agent", description: "Do it" },
+    { kind: "edge", source: "a", target: "new", channel: "flow" },
+    { kind: "edge", source: "new", target: "end" },
+  );
+  expect(short(writtenGraph(BEFORE, written))).toBe("a end new a>new new>end");
+  expect(short(writtenGraph(BEFORE, written.slice(0, -2)))).toBe("a end new a>new");
+  const [, , node] = writtenGraph(BEFORE, written).nodes;
+  expect(node).toMatchObject({ name: "New", type: "agent", description: "Do it" });
+});
+
+test("what is set of a step is changed, the rest of it stays", () => {
+  const set = { description: "Say it", data: { model: "m" } };
+  const after = writtenGraph(BEFORE, lines(operation("update_node", { id: "end", set })));
+  expect(after.nodes[2]).toEqual({
+    ...{ id: "end", type: "text", description: "Say it" },
+    data: { text: "end", model: "m" },
+  });
+});
+
+test("wires are taken out, of all handles or of those that are named, and ids are changed", () => {
+  const gone = operation("remove_edge", { source: "a", target: "old" });
+  expect(short(writtenGraph(BEFORE, lines(gone)))).toBe("a old end old>end");
+  const other = operation("remove_edge", { source: "a", target: "old", source_handle: "error" });
+  expect(short(writtenGraph(BEFORE, lines(other)))).toBe(short(BEFORE));
+  const renamed = operation("rename", { id: "old", to: "now" });
+  expect(short(writtenGraph(BEFORE, lines(renamed)))).toBe("a now end a>now now>end");
+});
+
+test("a reply that is written again voids what was there", () => {
+  const first = lines(operation("remove_node", { id: "a" }), { kind: "repair", attempt: 2 });
+  expect(writtenGraph(BEFORE, first)).toBe(BEFORE);
+  const again = first + lines({ kind: "node", id: "new" });
+  expect(short(writtenGraph(BEFORE, again))).toBe("a old end new a>old old>end");
+});
+
+test("lines that say nothing are passed over", () => {
+  const odd = `{}\nnull\n[1]\nNaN\n${lines(operation("set_title", { title: "x" }), { kind: "edge" })}`;
+  expect(short(writtenGraph(BEFORE, odd))).toBe(short(BEFORE));
+});

@@ -144,8 +144,21 @@ class PlanEdge(TypedDict):
     channel: NotRequired[str]
 
 
+class PlanOperation(TypedDict):
+    """What a change does besides adding nodes and edges: `update_node`, `remove_node`, `remove_edge`, `rename`."""
+
+    op: NotRequired[str]
+    id: NotRequired[str]
+    set: NotRequired[dict[str, Any]]
+    to: NotRequired[str]
+    source: NotRequired[str]
+    target: NotRequired[str]
+    source_handle: NotRequired[str]
+    target_handle: NotRequired[str]
+
+
 class PlanRepair(TypedDict):
-    """The plan is written again: earlier titles, nodes and edges are void."""
+    """It is written again: all earlier parts are void."""
 
     attempt: int
     diagnostics: list[DiagnosticResponse]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query
@@ -25,6 +26,7 @@ from planwave.api.preconditions import IfMatch, expected_versions
 from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
 from planwave.api.responses import json_response_in_thread
 from planwave.api.routes.executions import created_response
+from planwave.api.routes.plans import Stream
 from planwave.api.schemas.examples import (
     CANCELLED,
     EXECUTION_ID,
@@ -38,6 +40,7 @@ from planwave.api.schemas.examples import (
     success,
 )
 from planwave.api.schemas.requests import Documented, RequestModel
+from planwave.api.streaming.sse import PlanStream
 from planwave.shapes.common import GraphDocument
 from planwave.shapes.executions import (
     ExecutionCreated,
@@ -82,6 +85,12 @@ _REPLAN: Final[dict[str, Any]] = {
     "created_at": TIME,
     "created_by": {"kind": "operator", "name": "operator"},
     "graph": GRAPH,
+}
+_REPLAN_RESPONSES: Final = success(ReplanResponse, "What a person may take.", _REPLAN)
+_REPLAN_RESPONSES[200]["content"]["text/event-stream"] = {
+    "schema": {"type": "string"},
+    "example": 'event: operation\ndata: {"op":"remove_node","id":"draft"}\n\n'
+    'event: proposal\ndata: {"execution_id":"…","answer":"Takes the draft out."}\n\n',
 }
 
 
@@ -222,26 +231,38 @@ async def revise_execution(
     "/api/executions/{execution_id}/replan",
     operation_id="replanExecution",
     summary="Have a model write a change of an execution",
-    responses={
-        **success(ReplanResponse, "What a person may take.", _REPLAN),
-        **problems(404, 409, 422, 502),
-    },
+    responses={**_REPLAN_RESPONSES, **problems(404, 409, 422, 502)},
 )
 async def replan_execution(
     service: ServiceDep,
     execution_id: ExecutionId,
     body: Annotated[ReplanRequest, json_body(ReplanRequest)],
+    stream: Stream = False,
 ) -> Response:
     """Have a model write how an execution that runs or waits could go on; it goes on as it is meanwhile.
 
     The answer has the changed graph, what it changes, and what it would reach that the graph does not yet. Nothing of it is
     stored: `POST /api/executions/{execution_id}/revise` with the graph, and `If-Match` with `base`, takes it. Where the
     execution has ended, `POST /api/executions/{execution_id}/fork` with the graph takes it.
+
+    With `stream=1` the answer is events: `delta {text, reasoning}`, and each part of the change once it is written,
+    `node {id, name, …}`, `edge {source, target, channel}`, `operation {op, …}`, `repair {attempt, diagnostics}` (it is written
+    again: discard its earlier parts); the last one is `proposal` with the answer, or `problem`. An error before the first
+    event is answered with its own status. A client that disconnects cancels the writing.
     """
-    proposal = await service.changes.replan(
-        execution_id, body.request, provider=body.provider, model=body.model
-    )
-    return await json_response_in_thread(proposal)
+
+    async def propose(on_progress: Callable[[Any], None] | None = None) -> ReplanResponse:
+        return await service.changes.replan(
+            execution_id,
+            body.request,
+            provider=body.provider,
+            model=body.model,
+            on_progress=on_progress,
+        )
+
+    if stream:
+        return PlanStream(propose, lambda: service.is_draining, "proposal")
+    return await json_response_in_thread(await propose())
 
 
 @router.post(

@@ -26,6 +26,7 @@ from planwave.shapes.streams import (
     PlanEdge,
     PlanFix,
     PlanNode,
+    PlanOperation,
     PlanRepair,
     PlanText,
     PlanTitle,
@@ -43,10 +44,16 @@ _PLAN_PARTS: Final[dict[str, Any]] = {
     "title": PlanTitle,
     "node": PlanNode,
     "edge": PlanEdge,
+    "operation": PlanOperation,
     "repair": PlanRepair,
     "fix": PlanFix,
 }
-_PLAN_ENDS: Final = {"plan": "PlanResponse", "problem": "Problem", "server_draining": "Problem"}
+_PLAN_ENDS: Final = {
+    "plan": "PlanResponse",
+    "proposal": "ReplanResponse",
+    "problem": "Problem",
+    "server_draining": "Problem",
+}
 _MESSAGES: Final = (SnapshotMessage, PartMessage, PongMessage, ErrorMessage, DrainingMessage)
 _STORED_IN_NODE_EVENT: Final[Mapping[str, Any]] = {
     "nested_run.opened": NestedRunOpenedData,
@@ -76,7 +83,7 @@ def stream_schemas() -> dict[str, Any]:
     }
     plan_parts = {name: kind.__name__ for name, kind in _PLAN_PARTS.items()} | _PLAN_ENDS
     schemas[PLAN_EVENT] = {
-        "description": "An event of a plan while it is written: its name, and its data.",
+        "description": "An event of a plan, or of a change of one, while it is written: its name, and its data.",
         "oneOf": [_plan_event(name, data) for name, data in plan_parts.items()],
     }
     return schemas

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -24,7 +24,6 @@ from planwave.jsonio import dumps_trusted
 from planwave.service.queries.history import ExecutionQueries
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch
 from planwave.service.streaming.subscriptions import ExecutionSubscription
-from planwave.shapes.plans import PlanResponse
 
 _log = logging.getLogger(__name__)
 
@@ -202,22 +201,24 @@ class _PlanStreamItem(NamedTuple):
 
 
 class PlanStream(EventStream):
-    """The response to ``POST /api/plan?stream=1``; a client that disconnects cancels the planning.
+    """The response to a request with ``stream=1`` for a plan, or a change of one; a client that disconnects cancels it.
 
     An error before the first event is raised, and answered as any other.
 
     Args:
         create: Creates the plan, calling its argument with each step of progress; returns its JSON.
         is_draining: Returns whether the service is shutting down, which ends the stream.
+        last: The name of the event with what was created.
     """
 
     def __init__(
         self,
-        create: Callable[[Callable[[PlanProgressEvent], None]], Awaitable[PlanResponse]],
+        create: Callable[[Callable[[PlanProgressEvent], None]], Awaitable[Mapping[str, Any]]],
         is_draining: Callable[[], bool],
+        last: Literal["plan", "proposal"] = "plan",
     ) -> None:
         super().__init__()
-        self._create = create
+        self._create, self._last = create, last
         self._is_draining = is_draining
         self._items: asyncio.Queue[_PlanStreamItem] = asyncio.Queue()
 
@@ -239,7 +240,7 @@ class PlanStream(EventStream):
         except Exception as error:  # noqa: BLE001 - a task boundary: sent to the client, or raised
             self._fail(error)
         else:
-            self._items.put_nowait(_PlanStreamItem("plan", plan, plan))
+            self._items.put_nowait(_PlanStreamItem(self._last, plan, plan))
 
     async def _watch_disconnect(self, receive: Receive) -> None:
         await wait_for_disconnect(receive)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from planwave.events import ENDED_STATUS
 from planwave.events.plan_changes import NO_GRAPH
@@ -154,6 +154,7 @@ class ExecutionChanges:
         *,
         provider: str | None = None,
         model: str | None = None,
+        on_progress: Callable[[Any], None] | None = None,
     ) -> ReplanResponse:
         """Have a model write a change of the graph of an execution; it goes on as it is until a person takes that.
 
@@ -166,6 +167,7 @@ class ExecutionChanges:
             request: What is to be different, in the words of a person.
             provider: Who writes it; None for the default.
             model: See ``provider``.
+            on_progress: Called with each progress event; must not block.
 
         Raises:
             NotFound: There is none of that id.
@@ -180,7 +182,7 @@ class ExecutionChanges:
             Revise(state.graph or NO_GRAPH, None, "", current_principal().as_json()).check(state)
         plan = plan_of_run(state)
         revision = await self._revisions.write_revision(
-            state.plan_id or new_id(), plan, request, chosen
+            state.plan_id or new_id(), plan, request, chosen, on_progress
         )
         parts = dependencies.catalogue, dependencies.providers
         return await asyncio.to_thread(

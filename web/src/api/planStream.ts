@@ -1,11 +1,12 @@
 import { ApiError, NETWORK_FAILURE, newKey, send } from "@/api/http";
 import { serverEvents } from "@/api/sse";
-import type { PlanRequest, PlanStreamEvent } from "@/api/types";
+import type { PlanRequest, PlanStreamEvent, ReplanRequest } from "@/api/types";
 import { readJson } from "@/json";
 
 /** Events after which nothing comes. */
 const LAST: ReadonlySet<PlanStreamEvent["event"]> = new Set<PlanStreamEvent["event"]>([
   "plan",
+  "proposal",
   "problem",
   "server_draining",
 ]);
@@ -21,7 +22,29 @@ export async function* streamPlan(
   signal: AbortSignal,
 ): AsyncGenerator<PlanStreamEvent> {
   const parts = { body, signal, query: { stream: true }, key: newKey() };
-  const response = await send("createPlan", parts);
+  yield* planEvents(await send("createPlan", parts), signal);
+}
+
+/**
+ * Have a model write a change of an execution and yield its events; the last event is `proposal`, `problem`
+ * or `server_draining`. Aborting stops the writing.
+ *
+ * @throws {ApiError} As `streamPlan`.
+ */
+export async function* streamReplan(
+  executionId: string,
+  body: ReplanRequest,
+  signal: AbortSignal,
+): AsyncGenerator<PlanStreamEvent> {
+  const path = { execution_id: executionId };
+  const parts = { path, body, signal, query: { stream: true } };
+  yield* planEvents(await send("replanExecution", parts), signal);
+}
+
+async function* planEvents(
+  response: Response,
+  signal: AbortSignal,
+): AsyncGenerator<PlanStreamEvent> {
   try {
     for await (const batch of serverEvents(response)) {
       for (const { event, data } of batch) {
@@ -33,5 +56,5 @@ export async function* streamPlan(
   } catch (error) {
     if (signal.aborted) throw error;
   }
-  throw new ApiError(NETWORK_FAILURE, "The connection broke before the plan was complete.", 0);
+  throw new ApiError(NETWORK_FAILURE, "The connection broke before it was all written.", 0);
 }

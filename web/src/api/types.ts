@@ -664,7 +664,7 @@ export type PlanChangeResponse = {
   request_id?: string;
 };
 
-/** The plan is written again: earlier titles, nodes and edges are void. */
+/** It is written again: all earlier parts are void. */
 export type PlanRepair = {
   attempt: number;
   diagnostics: DiagnosticResponse[];
@@ -960,6 +960,18 @@ export type PlanEdge = {
   channel?: string;
 };
 
+/** What a change does besides adding nodes and edges: `update_node`, `remove_node`, `remove_edge`, `rename`. */
+export type PlanOperation = {
+  op?: string;
+  id?: string;
+  set?: Record<string, unknown>;
+  to?: string;
+  source?: string;
+  target?: string;
+  source_handle?: string;
+  target_handle?: string;
+};
+
 /** A correction of the model's reply. */
 export type PlanFix = {
   fix: string;
@@ -1192,6 +1204,35 @@ export type PlanResponse = {
   inputs: Record<string, unknown> | null;
 };
 
+/** A change of the graph of an execution that a model wrote, and that nobody has taken yet. */
+export type ReplanResponse = {
+  /** What was asked for. */
+  request: string;
+  /** The sentence of the model on what it changes. */
+  answer: string;
+  /** The hash of the plan that it changes. */
+  base: string;
+  /** The hash of the plan that it makes: `accept` it by this one. */
+  hash: string;
+  title: string;
+  /** The changes, as `PATCH /api/plans/{plan_id}` takes them. */
+  operations: Record<string, unknown>[];
+  difference: ProposedDifference;
+  /** All that the plan would reach outside of itself and does not yet. */
+  additions: AdditionDocument[];
+  /** Warnings of the changed plan. */
+  diagnostics: DiagnosticResponse[];
+  provider: string;
+  model: string;
+  /** `{reply, finish_reason, diagnostics, usage}` of each call; `GET /api/spend` counts them as planning. */
+  attempts: Record<string, unknown>[];
+  created_at: string;
+  created_by: PrincipalDocument;
+  execution_id: string;
+  /** The changed graph: `POST /api/executions/{execution_id}/revise` lets the execution go on with it, and of one that has ended, `POST /api/executions/{execution_id}/fork` makes a new one. */
+  graph: GraphDocument;
+};
+
 /** One error, warning or note. */
 export type Issue = {
   /** Stable; branch on it. */
@@ -1250,7 +1291,7 @@ export type Problem = {
   kinds?: string[] | null;
 };
 
-/** An event of a plan while it is written: its name, and its data. */
+/** An event of a plan, or of a change of one, while it is written: its name, and its data. */
 export type PlanStreamEvent = {
   event: "delta";
   data: PlanText;
@@ -1264,6 +1305,9 @@ export type PlanStreamEvent = {
   event: "edge";
   data: PlanEdge;
 } | {
+  event: "operation";
+  data: PlanOperation;
+} | {
   event: "repair";
   data: PlanRepair;
 } | {
@@ -1272,6 +1316,9 @@ export type PlanStreamEvent = {
 } | {
   event: "plan";
   data: PlanResponse;
+} | {
+  event: "proposal";
+  data: ReplanResponse;
 } | {
   event: "problem";
   data: Problem;
@@ -2243,35 +2290,6 @@ export type ProvidersResponse = {
   details: ProviderDetails[];
 };
 
-/** A change of the graph of an execution that a model wrote, and that nobody has taken yet. */
-export type ReplanResponse = {
-  /** What was asked for. */
-  request: string;
-  /** The sentence of the model on what it changes. */
-  answer: string;
-  /** The hash of the plan that it changes. */
-  base: string;
-  /** The hash of the plan that it makes: `accept` it by this one. */
-  hash: string;
-  title: string;
-  /** The changes, as `PATCH /api/plans/{plan_id}` takes them. */
-  operations: Record<string, unknown>[];
-  difference: ProposedDifference;
-  /** All that the plan would reach outside of itself and does not yet. */
-  additions: AdditionDocument[];
-  /** Warnings of the changed plan. */
-  diagnostics: DiagnosticResponse[];
-  provider: string;
-  model: string;
-  /** `{reply, finish_reason, diagnostics, usage}` of each call; `GET /api/spend` counts them as planning. */
-  attempts: Record<string, unknown>[];
-  created_at: string;
-  created_by: PrincipalDocument;
-  execution_id: string;
-  /** The changed graph: `POST /api/executions/{execution_id}/revise` lets the execution go on with it, and of one that has ended, `POST /api/executions/{execution_id}/fork` makes a new one. */
-  graph: GraphDocument;
-};
-
 /** A new reply, which may not have started. */
 export type ReplyResponse = {
   chat_id: string;
@@ -3238,7 +3256,10 @@ export type Operations = {
       /** An execution's id. */
       execution_id: string;
     };
-    query: Record<string, never>;
+    query: {
+      /** Tell how the plan is written, as server-sent events, before giving it. */
+      stream?: boolean;
+    };
     body: ReplanRequest;
     answer: ReplanResponse;
   };

@@ -16,6 +16,8 @@ type PlanUnionProps = {
   /** The status of a step, where it has run or may run. */
   statusOf: (id: string) => NodeStatus | undefined;
   chosen: string | null;
+  /** Nothing of it is decided yet. */
+  isGhost?: boolean;
   onChoose: (id: string) => void;
 };
 
@@ -27,7 +29,7 @@ const LEGEND: readonly LegendLine[] = [
 
 /** A plan before and after a change, laid over each other: what is new, what is dropped, what is kept. */
 export function PlanUnion(props: PlanUnionProps) {
-  const { label, before, after, statusOf, chosen, onChoose } = props;
+  const { label, before, after, statusOf, chosen, isGhost = false, onChoose } = props;
   const steps = useMemo(() => planSteps(before, after), [before, after]);
   const byId = useMemo(() => new Map(steps.map((step) => [step.node.id, step])), [steps]);
   const union = useMemo(() => unionOf([before, after], [...byId.keys()]), [before, after, byId]);
@@ -38,6 +40,7 @@ export function PlanUnion(props: PlanUnionProps) {
         step && (
           <PlanCard
             {...{ step, isTabStop }}
+            isGhost={isGhost && step.change !== "same"}
             status={statusOf(id)}
             isSelected={id === chosen}
             onSelect={onChoose}
@@ -45,7 +48,7 @@ export function PlanUnion(props: PlanUnionProps) {
         )
       );
     },
-    [byId, statusOf, chosen, onChoose],
+    [byId, statusOf, chosen, isGhost, onChoose],
   );
   return (
     <UnionGraph

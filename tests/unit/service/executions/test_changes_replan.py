@@ -13,8 +13,10 @@ from planwave.settings import Limits
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.watched_model import WatchedModel
 from tests.support.polling import until
+from tests.support.server.documented_shapes import check_shape
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.service.dependencies import dependencies
+from tests.unit.api.streaming.test_sse_plan import events
 
 GRAPH = {
     "nodes": [
@@ -96,6 +98,31 @@ async def test_the_proposal_is_shown_and_the_execution_goes_on_with_it_once_it_i
         assert taken.json()["hash"] == proposal["hash"]
         document = await calls.get_json(f"{path}/document")
         assert [each["note"] for each in document["changes"]] == ["also cover the costs"]
+
+
+async def test_a_proposal_is_streamed_while_it_is_written_and_is_the_same() -> None:
+    async with waiting(changes(CHANGED_BEGUN), changes(ADD), changes(ADD)) as (calls, path, _):
+        answer = await calls.post(f"{path}/replan?stream=1", json=WORDS)
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        *parts, (last, proposal) = [each for each in events(answer.text) if each[0] != "delta"]
+        operation, (repair, data), node = parts
+        assert operation == (
+            "operation", {"op": "update_node", "id": "draft", "set": {"data": {"text": "Other"}}},
+        )  # fmt: skip
+        assert (repair, data["attempt"]) == ("repair", 2)
+        assert node == ("node", {"id": "costs", "name": "Costs", "type": "text"})
+        check_shape(proposal, "ReplanResponse")
+        again = await calls.post_json(f"{path}/replan", WORDS, 200)
+        assert (last, proposal["graph"]) == ("proposal", again["graph"])
+
+
+async def test_a_stream_of_words_that_cannot_be_heard_is_answered_with_its_own_status() -> None:
+    async with waiting() as (calls, path, models):
+        refused = await calls.expect_problem(
+            "POST", f"{path}/replan?stream=1", 422, {"request": ""}
+        )
+        assert refused["code"] == "empty-goal"
+        assert models.requests == []
 
 
 async def test_a_model_that_changes_what_has_begun_is_told_so_and_repairs_it() -> None:

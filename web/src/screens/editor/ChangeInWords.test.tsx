@@ -44,6 +44,17 @@ const PROPOSAL = {
   model: "gpt-x",
 };
 const ROUTE = "POST /api/executions/e1/replan";
+
+/** Answers with events, and ends the answer after `proposal` and `problem`. */
+function writing(...events: (readonly [name: string, data: object])[]) {
+  return (response: ServerResponse) => {
+    response.writeHead(200, { "Content-Type": "text/event-stream" });
+    for (const [name, data] of events)
+      response.write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+    if (["proposal", "problem"].includes(events.at(-1)?.[0] ?? "")) response.end();
+  };
+}
+
 let api: TestApi;
 let taken: unknown[];
 let change: (run: Partial<RunState>) => void;
@@ -107,8 +118,34 @@ test("the present plan stays in sight while the change is written; Cancel keeps 
   expect(words().readOnly).toBe(false);
 });
 
+test("steps appear over the plan as they are written; what is written again takes their place", async () => {
+  const costs = ["node", { id: "costs", name: "Costs", type: "text" }] as const;
+  const parts = [costs, ["operation", { op: "remove_node", id: "old" }] as const];
+  api.routes[ROUTE] = writing(...parts);
+  show();
+  ask();
+  expect(await step("Costs, new")).toBeTruthy();
+  expect(await step("History, dropped")).toBeTruthy();
+  expect(screen.getByText("A change is being written")).toBeTruthy();
+  fireEvent.click(button("Cancel"));
+  expect(screen.queryByRole("button", { name: "Costs, new" })).toBeNull();
+  api.routes[ROUTE] = writing(...parts, ["repair", { attempt: 2, diagnostics: [] }], costs);
+  fireEvent.click(button("Write the change"));
+  expect(await step("Costs, new")).toBeTruthy();
+  expect(screen.queryByRole("button", { name: "History, dropped" })).toBeNull();
+});
+
+test("what goes wrong while it is written is said, and the words stay", async () => {
+  const problem = { status: 422, code: "plan-invalid", detail: "No model got it right." };
+  api.routes[ROUTE] = writing(["node", { id: "costs" }], ["problem", problem]);
+  show();
+  ask();
+  expect(await screen.findByText(/No model got it right/)).toBeTruthy();
+  expect(words().value).toBe("also cover costs");
+});
+
 test("a proposal is drawn over the plan, says all that it would reach, and is taken by a person", async () => {
-  api.routes[ROUTE] = PROPOSAL;
+  api.routes[ROUTE] = writing(["proposal", PROPOSAL]);
   show();
   ask();
   const proposal = within(await screen.findByRole("complementary", { name: "The proposal" }));
@@ -132,7 +169,7 @@ test("a proposal is drawn over the plan, says all that it would reach, and is ta
 });
 
 test("another change that comes first is said, and the words are kept for the next try", async () => {
-  api.routes[ROUTE] = PROPOSAL;
+  api.routes[ROUTE] = writing(["proposal", PROPOSAL]);
   show();
   ask();
   await screen.findByRole("complementary", { name: "The proposal" });

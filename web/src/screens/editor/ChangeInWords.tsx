@@ -1,9 +1,10 @@
-import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { GraphDocument, ReplanResponse } from "@/api/types";
 import { PlanUnion } from "@/canvas/PlanUnion";
 import { planChangeWords, planSteps } from "@/canvas/planSteps";
 import { ErrorNote } from "@/screens/ErrorNote";
 import type { RunState } from "@/stream/runState";
+import { writtenGraph } from "@/stream/writtenChange";
 import { announce } from "@/ui/announcer";
 import { Button } from "@/ui/Button";
 import { TextArea } from "@/ui/Field";
@@ -103,6 +104,7 @@ export function ChangeInWords(props: ChangeInWordsProps) {
             run={run}
             before={proposed?.before.graph ?? graph}
             after={proposed?.proposal.graph}
+            written={state.kind === "writing" ? state.written : ""}
           />
         </div>
       </div>
@@ -161,17 +163,29 @@ function Writing({ since, onCancel }: { since: number; onCancel: () => void }) {
   );
 }
 
-type PlansProps = { run: RunState; before: GraphDocument; after: GraphDocument | undefined };
+type PlansProps = {
+  run: RunState;
+  before: GraphDocument;
+  /** The plan that is proposed. */
+  after: GraphDocument | undefined;
+  /** What is written of it so far. */
+  written: string;
+};
 
-/** The plan that runs, and over it the one that is proposed. */
-function Plans({ run, before, after = before }: PlansProps) {
+/** The plan that runs, and over it the one that is proposed, or as far as it is written. */
+function Plans({ run, before, after: proposed, written }: PlansProps) {
   const [chosen, choose] = useState<string | null>(null);
+  const after = useMemo(
+    () => proposed ?? writtenGraph(before, written),
+    [proposed, before, written],
+  );
   const { nodes } = run;
   const statusOf = useCallback((id: string) => nodes.get(id)?.status, [nodes]);
   return (
     <PlanUnion
       label={before === after ? "The plan as it runs" : "The plan as it runs, and as proposed"}
       {...{ before, after, statusOf, chosen }}
+      isGhost={proposed === undefined}
       onChoose={choose}
     />
   );

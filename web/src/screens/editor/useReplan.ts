@@ -1,12 +1,14 @@
 import { useEffect, useRef, useState } from "react";
-import { call } from "@/api/http";
+import { ApiError } from "@/api/http";
+import { streamReplan } from "@/api/planStream";
 import type { GraphDocument, ReplanResponse } from "@/api/types";
+import { writeJson } from "@/json";
 
 /** How far a model is with the change of a run. */
 export type Replan =
   | { kind: "idle"; error?: Error }
-  /** `startedAt` in ms since 1970. */
-  | { kind: "writing"; startedAt: number }
+  /** `startedAt` in ms since 1970; `written` is what there is of it, see `writtenGraph`. */
+  | { kind: "writing"; startedAt: number; written: string }
   | { kind: "proposed"; proposal: ReplanResponse; before: Before };
 
 /** The plan that a proposal changes, and how many changes of the run there were then. */
@@ -28,10 +30,12 @@ export function useReplan(executionId: string, before: Before) {
     const controller = new AbortController();
     const { signal } = controller;
     asked.current = controller;
-    setState({ kind: "writing", startedAt: Date.now() });
+    const startedAt = Date.now();
+    const grow = (written: string) =>
+      !signal.aborted && setState({ kind: "writing", startedAt, written });
+    grow("");
     try {
-      const path = { execution_id: executionId };
-      const proposal = await call("replanExecution", { path, body: { request }, signal });
+      const proposal = await writeChange(executionId, request, signal, grow);
       if (!signal.aborted) setState({ kind: "proposed", proposal, before: latest.current });
     } catch (fault) {
       const error = fault instanceof Error ? fault : new Error(String(fault));
@@ -39,4 +43,26 @@ export function useReplan(executionId: string, before: Before) {
     }
   };
   return { state, write, cancel };
+}
+
+/** The events with a part of the change; the others have its text, or its end. */
+const PARTS: ReadonlySet<string> = new Set(["node", "edge", "operation", "repair"]);
+
+/** Has a change written, and says how far it is; see `writtenGraph`. */
+async function writeChange(
+  executionId: string,
+  request: string,
+  signal: AbortSignal,
+  onWritten: (written: string) => void,
+): Promise<ReplanResponse> {
+  let written = "";
+  for await (const { event, data } of streamReplan(executionId, { request }, signal)) {
+    if (event === "proposal") return data;
+    if (event === "problem" || event === "server_draining")
+      throw new ApiError(data.code, data.detail, data.status, data);
+    if (!PARTS.has(event)) continue;
+    written += `${writeJson({ kind: event, ...data })}\n`;
+    onWritten(written);
+  }
+  throw new DOMException("stopped", "AbortError");
 }

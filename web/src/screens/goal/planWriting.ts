@@ -56,8 +56,10 @@ export function foldPlanEvent(writing: PlanWriting, { event, data }: PlanStreamE
     }
     case "repair":
       return { ...writing, title: null, steps: [], edges: [], text: "", repair: data };
-    case "fix":
-      return writing; // the plan lists them all
+    case "fix": // the plan lists them all
+    case "operation": // of a change
+    case "proposal":
+      return writing;
     case "plan":
       return { ...writing, plan: data };
     case "problem":

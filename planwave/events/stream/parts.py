@@ -92,11 +92,15 @@ _KINDS: Final = ("text", "reasoning")
 
 
 class Text(NamedTuple):
-    """Text that follows the text so far, or reasoning that follows the reasoning so far."""
+    """Text that follows the text so far, or reasoning that follows the reasoning so far.
+
+    ``is_again``: it was retracted with void text before it; a reader who cannot take text back has it already.
+    """
 
     kind: Literal["text", "reasoning"]
     text: str
     about: About
+    is_again: bool = False
 
 
 class Retraction(NamedTuple):
@@ -410,7 +414,7 @@ class PartReader:
                 speech.emitted -= each.size
             else:
                 ended.add(each.speaker)
-        yield from self._emit([each.again() for each in paragraphs])
+        yield from self._emit([each.again() for each in paragraphs], is_again=True)
         for path in ended & self._speeches.keys():
             self._speeches[path].emitted = 0
 
@@ -464,7 +468,7 @@ class PartReader:
             self._speakers.add(piece.speaker)
         return self._emit(self._turns.push(piece))
 
-    def _emit(self, pieces: Iterable[Piece]) -> Iterator[Part]:
+    def _emit(self, pieces: Iterable[Piece], *, is_again: bool = False) -> Iterator[Part]:
         for piece in pieces:
             text = piece.text
             if piece.kind == "text" and text:
@@ -477,7 +481,7 @@ class PartReader:
                 self._paragraphs[-1].texts.append(text)
                 if (speech := self._speeches.get(piece.speaker)) is not None:
                     speech.emitted += len(text)
-            yield Text(piece.kind, text, piece.about)
+            yield Text(piece.kind, text, piece.about, is_again)
 
     def _end(self, event: Event) -> End:
         usage = self._spending.total

@@ -73,9 +73,9 @@ class StopTexts:
     def apply(self, part: AnswerPart) -> Iterator[AnswerPart]:
         """Yield what a part of the whole text is of the text up to the stop."""
         match part:
-            case Text("text", text, about):
+            case Text("text", text):
                 if passed := self.push(text):
-                    yield Text("text", passed, about)
+                    yield part._replace(text=passed)
             case Text(_, text):
                 if text:
                     yield part

@@ -38,7 +38,7 @@ class ChatChunks:
     """Converts the parts of an answer to server-sent ``chat.completion.chunk`` objects.
 
     Text that was sent cannot be taken back: an attempt that fails after it has streamed leaves its text
-    before that of the next one.
+    before that of the next one, and so does a step that a change of the plan drops, or lets another one read.
 
     Args:
         head: What the chunks share.
@@ -56,10 +56,10 @@ class ChatChunks:
     def encode(self, part: AnswerPart) -> bytes:
         """Return the chunks of a part."""
         match part:
+            case Retraction() | Text(is_again=True):
+                return b""
             case Text(kind, text):
                 return self._chunk({DELTA_FIELDS[kind]: text})
-            case Retraction():
-                return b""
             case End():
                 return b"".join(self._end(part)) if part.error is None else self.fail(part.error)
 

@@ -118,7 +118,7 @@ class ResponseEvents:
     """Converts the parts of an answer to the server-sent events of a response.
 
     Text that was sent cannot be taken back: an attempt that fails after it has streamed leaves its text
-    before that of the next one.
+    before that of the next one, and so does a step that a change of the plan drops, or lets another one read.
     """
 
     def __init__(self, response: ResponseObject) -> None:
@@ -138,10 +138,10 @@ class ResponseEvents:
     def encode(self, part: AnswerPart) -> bytes:
         """Return the events of a part."""
         match part:
+            case Retraction() | Text(is_again=True):
+                return b""
             case Text(kind, text):
                 return self._delta(kind, text)
-            case Retraction():
-                return b""
             case End():
                 return self._end(part) if part.error is None else self.fail(part.error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.events import Event
+from planwave.events.chat_chunks import AnswerHead
 from planwave.events.stream.parts import End, RequestedCall, Retraction
 from planwave.interop.openai.answer import StopTexts, answer_parts, whole_answer
-from planwave.interop.openai.chat_format import finish_reason
+from planwave.interop.openai.chat_format import ChatChunks, finish_reason
 from tests.unit.events.stream.test_visibility import document
 from tests.unit.events.test_chat_chunks import Story, collected, content
 
@@ -163,6 +165,15 @@ async def test_the_whole_answer_is_that_of_the_changed_graph() -> None:
     assert answer.text == "World\n\nBye"
     stopped = await whole_answer(answer_parts(as_stream(story.events), ["ello"]))
     assert stopped.text == "World\n\nBye", "the stop was in text that is void"
+
+
+async def test_a_stream_that_can_take_nothing_back_says_nothing_twice() -> None:
+    story = Story(document("a b")).delta("a", "Hel").done("a", "Hello").done("b", "World")
+    story.change(document("a b c", "a>c")).done("c", "Bye")("execution.completed")
+    parts = [each async for each in answer_parts(as_stream(story.events))]
+    chat = ChatChunks(AnswerHead("x", 0, "m"), includes_usage=False)
+    sent = b"".join(map(chat.encode, parts))
+    assert re.findall(rb'"content":"([^"]+)"', sent) == [b"Hel", b"lo", rb"\n\nWorld", rb"\n\nBye"]
 
 
 @pytest.mark.parametrize("steps", ["stream", "retry", "message", "reasoning", "rewritten"])

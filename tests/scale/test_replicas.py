@@ -401,3 +401,39 @@ async def test_a_model_is_streamed_while_a_worker_drives(fleet: Fleet) -> None:
     assert "".join(each.get("content") or "" for each in deltas) == TEXT
     assert sum(bool(each.get("content")) for each in deltas) > 1
     assert stream.lines[-2] == "data: [DONE]"
+
+
+async def test_a_change_of_a_plan_is_shown_as_it_is_written_while_a_worker_drives(
+    fleet: Fleet,
+) -> None:
+    new = {"id": "new", "name": "New", "type": "text", "data": {"text": "Another way."}}
+    operations = [
+        {"op": "add_node", "node": new},
+        {"op": "remove_node", "id": "old"},
+        {"op": "add_edge", "edge": {"source": "new", "target": "last"}},
+    ]
+    written = json.dumps({"answer": "Goes another way.", "operations": operations})
+    gate = Gate()
+    held = TextReply(written, chunks=8, gates={8: gate})
+    fleet.model.replies = {**fleet.model.replies, "There is a plan already.": held}
+    graph = {
+        "nodes": [
+            {"id": "old", "type": "text", "data": {"text": "{{ 1 / 0 }}"}},
+            {"id": "last", "type": "text", "data": {"text": "{{ input }} At last."}},
+        ],
+        "edges": [{"source": "old", "target": "last", "data": {"channel": "flow"}}],
+    }
+    body = {"graph": graph, "start": True, "options": {"replan": {"on_failure": True}}}
+    own = (await post(fleet.one, "/api/execute", body))["execution_id"]
+    first = Stream(fleet.one, f"/api/executions/{own}/events")
+    await first.until('\\"new\\"')
+    late = Stream(fleet.other, f"/api/executions/{own}/events")
+    await late.until('\\"new\\"')
+    gate.set()
+    for each in (first, late):
+        await each.ended()
+        types = [event["type"] for event in each.events]
+        assert (
+            types.index("plan.requested") < types.index("node.delta") < types.index("plan.revised")
+        )
+        assert types[-1] == "execution.completed"

@@ -87,8 +87,10 @@ export function useCanvasView(options: CanvasViewOptions) {
     const { current } = before;
     before.current = { selected, wave, positions: layout.positions };
     const isNew = selected !== undefined && !current.positions.has(selected);
+    const hasOthers = current.positions.size !== layout.positions.size;
     if (isNew || (current.selected === selected && current.wave !== wave)) keepInView();
     else if (current.selected !== selected) revealChosen();
+    else if (hasOthers && !isMoved.current) keepInView();
   }, [selected, wave, layout.positions]);
 
   useViewKeys({ fit, zoom, isFollowing, onFollow });

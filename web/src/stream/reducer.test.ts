@@ -35,6 +35,7 @@ function comparable(state: RunState) {
       ...told,
       dropped: dropped.map(known),
     })),
+    refusals: plain.refusals.map(({ error }) => error),
     waves: waves.map((wave) => wave.nodes),
     requests: [...requests.values()].map(({ since, ...request }) => request),
     isStarted: startedAt !== null,

@@ -253,7 +253,10 @@ const HANDLERS: Handlers = {
     draft.state.writtenChange = NO_TEXT;
   },
   "plan.revised": planRevised,
-  "plan.refused": closePlanRequest,
+  "plan.refused": (draft, { at, data }) => {
+    closePlanRequest(draft);
+    draft.state.refusals = [...draft.state.refusals, { at, error: runError(data.error) }];
+  },
   "wave.started": waveChanged,
   "wave.completed": waveChanged,
   "node.started": node.nodeStarted,

@@ -186,6 +186,9 @@ export type PlanChange = {
   readonly dropped: readonly NodeState[];
 };
 
+/** A change of the execution's own graph that was asked for, and not made. */
+export type PlanRefusal = { readonly at: string; readonly error: RunError | null };
+
 /** One wave of the execution's own graph. */
 export type WaveState = {
   /** From 1. */
@@ -231,6 +234,8 @@ export type RunState = {
   readonly graph: GraphDocument | null;
   /** How its graph was changed while it ran or waited, in order. */
   readonly changes: readonly PlanChange[];
+  /** The changes that were asked for and not made, in order. */
+  readonly refusals: readonly PlanRefusal[];
   /** The change of its graph that it waits for; null without one. */
   readonly planRequest: PlanRequestResponse | null;
   /** What a model has written of it so far: lines of JSON, see `writtenGraph`; empty where that is not known. */
@@ -315,6 +320,7 @@ export function newRunState(executionId: string): RunState {
     flow: null,
     graph: null,
     changes: [],
+    refusals: [],
     planRequest: null,
     writtenChange: NO_TEXT,
     floors: new Map(),

@@ -42,6 +42,10 @@ export function stateOfSnapshot(message: SnapshotMessage): RunState {
     changes: (message.changes ?? []).map((each) =>
       changeOfSnapshot(each, (node) => nodeOf(node, message)),
     ),
+    refusals: (message.refused_changes ?? []).map(({ at, error }) => ({
+      at,
+      error: runError(error),
+    })),
     planRequest: message.plan_request ?? null,
     floors: floorsOf(message),
     options: message.options,

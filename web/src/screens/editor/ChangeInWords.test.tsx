@@ -4,7 +4,7 @@ import { useState } from "react";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { GraphDocument } from "@/api/types";
 import { newNodeState, newRunState, type RunState } from "@/stream/runState";
-import { json, problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { ChangeInWords } from "./ChangeInWords";
 
 const GRAPH: GraphDocument = {
@@ -189,7 +189,7 @@ test("words that ask for nothing give the sentence of the model, and stay", asyn
   ask();
   expect((await screen.findByRole("alert")).textContent).toContain("There is nothing to cover");
   expect(words().value).toBe("also cover costs");
-  api.routes[ROUTE] = json(200, PROPOSAL);
+  api.routes[ROUTE] = writing(["proposal", PROPOSAL]);
   fireEvent.click(button("Write the change"));
   expect(await step("Costs, new")).toBeTruthy();
 });

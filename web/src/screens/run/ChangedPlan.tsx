@@ -29,7 +29,7 @@ export function ChangedPlan({ run, moment, selectedPath, onSelect }: ChangedPlan
         chosen={selectedPath && outerStep(selectedPath)}
         onChoose={(id) => (nodes.has(id) ? onSelect(id) : setOpen(true))}
       />
-      <ChangesDialog changes={changes} open={isOpen} onClose={() => setOpen(false)} />
+      <ChangesDialog run={run} open={isOpen} onClose={() => setOpen(false)} />
     </>
   );
 }

@@ -43,6 +43,15 @@ test("a change lists what it dropped by name, and what was paid for steps that h
   expect(dialog.getByText("Taken out").nextElementSibling?.textContent).toBe("History");
 });
 
+test("a change that was not made says why, beside those that were", () => {
+  const error = { code: "nothing-changed", message: "Nothing can help.", hint: null, node: null };
+  shown({ refusals: [{ at: "2026-01-01T10:00:00Z", error }] });
+  fireEvent.click(screen.getByRole("button", { name: "Plan not changed" }));
+  const dialog = within(screen.getByRole("dialog", { name: "Changes of the plan" }));
+  expect(dialog.getByText(/^Not changed, /)).toBeTruthy();
+  expect(dialog.getByText("Nothing can help.")).toBeTruthy();
+});
+
 test("of a run that was never changed nothing is said", () => {
   shown({});
   expect(screen.queryByRole("button")).toBeNull();

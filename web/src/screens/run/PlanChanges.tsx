@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { tokensOf } from "@/api/executionSummary";
-import type { NodeState, PlanChange, RunState } from "@/stream/runState";
+import type { NodeState, PlanChange, PlanRefusal, RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { formatAmount, formatTime, formatUsd } from "@/ui/format";
@@ -8,24 +8,32 @@ import { principalWords } from "@/ui/principalWords";
 import { Status } from "@/ui/Status";
 import styles from "./PlanChanges.module.css";
 
-/** How often the plan of a run was changed while it ran, and a list of these changes; nothing where it never was. */
-export function PlanChanges({ run }: { run: RunState }) {
+type Changed = Pick<RunState, "changes" | "refusals">;
+
+/** How often the plan of a run was changed while it ran, or was to be, and a list of that; nothing where it never was. */
+export function PlanChanges({ run }: { run: Changed }) {
   const [isOpen, setOpen] = useState(false);
-  if (run.changes.length === 0) return null;
+  const count = run.changes.length;
+  if (count + run.refusals.length === 0) return null;
   return (
     <>
       <Button small kind="quiet" icon="history" onClick={() => setOpen(true)}>
-        Plan changed {formatAmount(run.changes.length, "time")}
+        {count > 0 ? `Plan changed ${formatAmount(count, "time")}` : "Plan not changed"}
       </Button>
-      <ChangesDialog changes={run.changes} open={isOpen} onClose={() => setOpen(false)} />
+      <ChangesDialog run={run} open={isOpen} onClose={() => setOpen(false)} />
     </>
   );
 }
 
-type ChangesDialogProps = { changes: readonly PlanChange[]; open: boolean; onClose: () => void };
+type ChangesDialogProps = { run: Changed; open: boolean; onClose: () => void };
 
-/** What each change of the plan has made, and what was paid for steps that it dropped. */
-export function ChangesDialog({ changes, open, onClose }: ChangesDialogProps) {
+/** What each change of the plan has made, what was paid for steps that it dropped, and why others were not made. */
+export function ChangesDialog({ run, open, onClose }: ChangesDialogProps) {
+  const items = [
+    ...run.changes.map((change) => ({ at: change.at, item: <Change change={change} /> })),
+    ...run.refusals.map((refusal) => ({ at: refusal.at, item: <Refusal refusal={refusal} /> })),
+  ];
+  items.sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
   return (
     <Dialog
       open={open}
@@ -34,13 +42,21 @@ export function ChangesDialog({ changes, open, onClose }: ChangesDialogProps) {
       description="What was changed while the run went on, the newest first."
     >
       <ol className={styles.changes} aria-label="Changes of the plan" reversed>
-        {changes.toReversed().map((change) => (
-          <li key={change.number}>
-            <Change change={change} />
-          </li>
+        {items.map(({ at, item }) => (
+          <li key={at}>{item}</li>
         ))}
       </ol>
     </Dialog>
+  );
+}
+
+function Refusal({ refusal: { at, error } }: { refusal: PlanRefusal }) {
+  return (
+    <>
+      <h3>Not changed, {formatTime(new Date(at), true)}</h3>
+      <p dir="auto">{error?.message}</p>
+      {error?.hint && <p dir="auto">{error.hint}</p>}
+    </>
   );
 }
 

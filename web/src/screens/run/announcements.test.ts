@@ -35,6 +35,14 @@ test("a run that another process goes on with says so", () => {
   expect(announcements("cut_off_inside_nodes")).toContain("The run goes on in another process.");
 });
 
+test("a change that a model writes is said, and that it is not made", () => {
+  const said = announcements("changes_after_failures");
+  expect(said.some((words) => words.includes("A model writes a change of the plan."))).toBe(true);
+  expect(announcements("changes_that_a_person_decides")).toContain(
+    "The run waits for your answer.",
+  );
+});
+
 test("a change of the plan is said", () => {
   const said = announcements("changes_while_it_waits");
   expect(said.filter((words) => words === "The plan of the run was changed.")).toHaveLength(2);

@@ -21,13 +21,22 @@ export function announcementOf(before: RunState, after: RunState): string | null
   if (asked) return `${askerOf(after, asked)} waits for your answer.`;
   for (const node of after.nodes.values()) {
     if (node.status === "failed" && before.nodes.get(node.path)?.status !== "failed") {
-      return `${node.name} failed.`;
+      return [`${node.name} failed.`, planWords(before, after)].filter(Boolean).join(" ");
     }
   }
-  if (after.changes.length > before.changes.length) return "The plan of the run was changed.";
+  const words = planWords(before, after);
+  if (words) return words;
   if (after.recoveries > before.recoveries) return "The run goes on in another process.";
   const wave = after.waves.findLast((each, index) => each.endedAt && !before.waves[index]?.endedAt);
   return wave ? `Wave ${wave.number} of ${after.waves.length} is done.` : null;
+}
+
+/** What has become of the plan. */
+function planWords(before: RunState, after: RunState): string | null {
+  if (after.changes.length > before.changes.length) return "The plan of the run was changed.";
+  if (after.refusals.length > before.refusals.length) return "The plan of the run stays as it is.";
+  const writes = after.planRequest && !before.planRequest && after.planRequest.by !== "person";
+  return writes ? "A model writes a change of the plan." : null;
 }
 
 function askerOf(run: RunState, { path, request }: OpenRequestResponse): string {

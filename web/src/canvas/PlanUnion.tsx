@@ -69,8 +69,17 @@ type PlanCardProps = {
   onSelect: (id: string) => void;
 };
 
+/** What is said of a step without a status. */
+const STATE_WORDS = {
+  ghost: "Not made yet",
+  only_a: "Had not begun",
+  only_b: "",
+  changed: "",
+  same: "",
+};
+
 /** A step before or after a change, with what becomes of it. */
-export function PlanCard({ step: { node, change }, status, ...choice }: PlanCardProps) {
+export function PlanCard({ step: { node, change }, status, isGhost, ...choice }: PlanCardProps) {
   const name = node.name || node.id;
   const said = [name, PLAN_WORDS[change], status && STATUS_WORDS[status].toLowerCase()];
   return (
@@ -79,11 +88,11 @@ export function PlanCard({ step: { node, change }, status, ...choice }: PlanCard
       type={node.type}
       word={PLAN_WORDS[change]}
       label={said.filter(Boolean).join(", ")}
-      {...{ name, change }}
+      {...{ name, change, isGhost }}
       {...choice}
     >
       <span className={styles.line}>
-        {status ? <Status status={status} /> : change === "only_a" && "Had not begun"}
+        {status ? <Status status={status} /> : STATE_WORDS[isGhost ? "ghost" : change]}
       </span>
       <span className={styles.line} dir="auto">
         {cardText(node)}

@@ -122,7 +122,8 @@ function WriteButton(props: {
     <Button
       kind="primary"
       onClick={props.onWrite}
-      disabledReason={props.isWriting ? "It is being written" : props.blocked}
+      disabledBy={props.isWriting ? WRITING_ID : undefined}
+      disabledReason={props.isWriting ? undefined : props.blocked}
     >
       Write the change
     </Button>
@@ -148,12 +149,14 @@ function isOvertaken({ changes, planHash }: RunState, { proposal, before }: Prop
   return changes.length > before.changes && planHash !== proposal.base;
 }
 
+const WRITING_ID = "change-is-written";
+
 /** Says that a change is being written and for how long: nobody knows how long it will take. */
 function Writing({ since, onCancel }: { since: number; onCancel: () => void }) {
   const now = useNow();
   useEffect(() => announce("A change is being written"), []);
   return (
-    <div className={styles.writing}>
+    <div className={styles.writing} id={WRITING_ID}>
       <Status status="running">A change is being written</Status>
       <span className={styles.clock}>{formatClock(Math.max(0, now - since) / 1000)}</span>
       <Button small icon="stop" onClick={onCancel}>

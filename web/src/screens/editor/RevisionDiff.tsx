@@ -65,9 +65,9 @@ export function Differences({ diff, graph, isWhole = false }: DifferencesProps) 
         {diff.nodes.map((each) => (
           <Element key={each.id} element={each} name={stepName(each, nameOf)} isWhole={isWhole} />
         ))}
-        {diff.edges.map((each, index) => (
+        {diff.edges.flatMap(movedApart(graph)).map((each, index) => (
           <Element
-            key={each.id ?? index}
+            key={`${each.id ?? index} ${each.change}`}
             element={each}
             name={edgeName(each, graph, nameOf)}
             isWhole={isWhole}
@@ -114,6 +114,26 @@ function stepName({ id, after, before }: ElementDifference, nameOf: NameOf): str
   return typeof name === "string" && name ? name : nameOf(id ?? "");
 }
 
+/** Splits a wire between other steps than before, under the same id, in the one that goes and the one that comes. */
+function movedApart({ edges }: GraphDocument) {
+  return (edge: ElementDifference): ElementDifference[] => {
+    const { id, change, fields = [] } = edge;
+    const isMoved = fields.some(({ pointer }) => pointer === "/source" || pointer === "/target");
+    if (change !== "changed" || !isMoved) return [edge];
+    const present = { ...edges.find((each) => each.id === id) };
+    const [before, after]: Record<string, unknown>[] = [{ ...present }, { ...present }];
+    for (const { pointer, before: old, after: now } of fields) {
+      const name = pointer.slice(1);
+      if (before) before[name] = old;
+      if (after) after[name] = now;
+    }
+    return [
+      { ...(id && { id }), change: "removed", before },
+      { ...(id && { id }), change: "added", after },
+    ] as ElementDifference[];
+  };
+}
+
 /** Returns "Facts → Draft": people know an edge by its ends. */
 function edgeName(edge: ElementDifference, { edges }: GraphDocument, nameOf: NameOf): string {
   const present = edges.find((each) => each.id === edge.id);
@@ -150,16 +170,25 @@ function Element({ element, name, isWhole }: ElementProps) {
 /** Of a new step or edge, what its name does not say. */
 const SAID: ReadonlySet<string> = new Set(["id", "name", "source", "target", "ui"]);
 
+/** What most wires have. */
+const USUAL: ReadonlyMap<string, unknown> = new Map([
+  ["/sourceHandle", "output"],
+  ["/targetHandle", "input"],
+  ["/data/channel", "flow"],
+]);
+
 /** Returns what a new step or edge has, as differences to nothing: its data field by field. */
 function fieldsOf(element: Record<string, unknown>): FieldDifference[] {
-  return Object.entries(element).flatMap(([name, after]) => {
-    if (SAID.has(name) || isNothing(after)) return [];
-    if (!isObject(after)) return [{ pointer: `/${name}`, after }];
-    return Object.entries(after).map(([field, value]) => ({
-      pointer: `/${name}/${field}`,
-      after: value,
-    }));
-  });
+  return Object.entries(element)
+    .flatMap(([name, after]) => {
+      if (SAID.has(name) || isNothing(after)) return [];
+      if (!isObject(after)) return [{ pointer: `/${name}`, after }];
+      return Object.entries(after).map(([field, value]) => ({
+        pointer: `/${name}/${field}`,
+        after: value,
+      }));
+    })
+    .filter(({ pointer, after }) => USUAL.get(pointer) !== after);
 }
 
 function isNothing(value: unknown): boolean {

@@ -2,6 +2,7 @@ import { memo, type ReactNode, useMemo, useState } from "react";
 import { FindStep } from "@/canvas/FindStep";
 import type { RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
+import { Note } from "@/ui/Note";
 import { SearchField } from "@/ui/SearchField";
 import { Segmented } from "@/ui/Segmented";
 import { useStoredState } from "@/ui/useStoredState";
@@ -9,6 +10,7 @@ import styles from "./BottomPanel.module.css";
 import type { Folding } from "./folding";
 import { LogView } from "./LogView";
 import { logLines } from "./logLines";
+import { planRequestOf } from "./PlanApproval";
 import type { PlanMoment } from "./planMoments";
 import { elapsedSeconds } from "./runSummary";
 import { StepTable } from "./StepTable";
@@ -68,6 +70,16 @@ export const BottomPanel = memo(function BottomPanel(props: BottomPanelProps) {
         {!steps && run.graph && <FindStep graph={run.graph} onFind={props.onSelect} />}
       </header>
       <div className={styles.body} data-scroller>
+        {result && view !== "result" && planRequestOf(run) && (
+          <div className={styles.asks}>
+            <Note kind="warning">
+              This run waits for your answer.{" "}
+              <Button small onClick={() => setView("result")}>
+                Answer
+              </Button>
+            </Note>
+          </div>
+        )}
         {view === "steps" && steps}
         {view === "timeline" && <TimelineView {...props} squeeze={squeeze} />}
         {view === "log" && <RunLog {...props} words={words} />}

@@ -28,7 +28,8 @@ type RunCanvasProps = Folding & {
 };
 
 const PENDING_LINES: readonly LegendLine[] = [
-  ...RUN_LINES,
+  ["delivered", "delivered"],
+  ["waiting", "not yet"],
   ["removed", "dropped"],
   ["added", "new"],
 ];

@@ -55,7 +55,10 @@ export function pendingPlan(
 ): PendingPlan {
   const steps = planSteps(before, after);
   const [old, now] = [keysOf(before), keysOf(after)];
-  const added = after.edges.filter((edge) => !old.has(keyOf(edge)));
+  // A wire that was moved has the id that it had.
+  const added = after.edges
+    .filter((edge) => !old.has(keyOf(edge)))
+    .map((edge) => ({ ...edge, id: `new ${keyOf(edge)}` }));
   const graph = { nodes: steps.map(({ node }) => node), edges: [...before.edges, ...added] };
   return {
     graph,
@@ -98,8 +101,9 @@ function pendingWaves(
   const planned = wavesOf(after, { floors, notReached });
   const present = new Set(after.nodes.map(({ id }) => id));
   const count = Math.max(planned.length, waves.length);
-  return Array.from({ length: count }, (_, index) => [
-    ...(planned[index] ?? []),
-    ...(waves[index] ?? []).filter((id) => !present.has(id)),
-  ]);
+  return Array.from({ length: count }, (_, index) => {
+    const all = new Set(planned[index]);
+    for (const id of waves[index] ?? []) if (!present.has(id)) all.add(id);
+    return [...known, ...all].filter((id) => all.delete(id)); // in the order of the steps
+  });
 }

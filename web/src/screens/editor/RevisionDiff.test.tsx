@@ -1,0 +1,41 @@
+import { render, screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+import type { GraphDocument } from "@/api/types";
+import { Differences } from "./RevisionDiff";
+
+const GRAPH: GraphDocument = {
+  nodes: ["draft", "ask", "sent"].map((id) => ({ id, type: "text" })),
+  edges: [{ id: "e2", source: "ask", target: "sent", data: { channel: "flow" } }],
+};
+
+function lines(): (string | null)[] {
+  return [...(screen.getByRole("list").children ?? [])].map((each) => each.textContent);
+}
+
+test("a wire between other steps under the same id is one that goes and one that comes", () => {
+  const fields = [
+    { pointer: "/source", before: "ask", after: "draft" },
+    { pointer: "/sourceHandle", before: "approve", after: "output" },
+    { pointer: "/target", before: "sent", after: "costs" },
+  ];
+  const edges = [{ id: "e2", change: "changed" as const, fields }];
+  render(<Differences diff={{ title: null, nodes: [], edges }} graph={GRAPH} isWhole />);
+  expect(lines()).toEqual(["−removed: ask → sent", "+added: draft → costs"]);
+});
+
+test("of a new wire only what is unusual is said, and of one that is changed what is", () => {
+  const data = { channel: "flow" };
+  const added = { id: "n", source: "ask", sourceHandle: "reject", target: "draft", data };
+  const edges = [
+    { id: "n", change: "added" as const, after: { ...added, targetHandle: "input" } },
+    {
+      ...{ id: "e2", change: "changed" as const },
+      fields: [{ pointer: "/sourceHandle", before: "approve", after: "reject" }],
+    },
+  ];
+  render(<Differences diff={{ title: null, nodes: [], edges }} graph={GRAPH} isWhole />);
+  expect(lines()).toEqual([
+    "+added: ask → draftsourceHandle  reject",
+    "~changed: ask → sentsourceHandle approve reject",
+  ]);
+});

@@ -102,18 +102,18 @@ class PlanScanner:
 
     def _operation(self, operation: Mapping[str, Any]) -> Iterator[PlanProgress]:
         """Yield what an operation of a change does."""
-        match operation:
-            case {"op": "add_node", "node": dict(step)}:
-                step = cast("dict[str, Any]", step)
-                yield PlanProgress("node", _texts(step, _NODE_FIELDS))
-                yield from self._edges_into(step)
-            case {"op": "add_edge", "edge": dict(edge)}:
-                yield PlanProgress("edge", _texts(cast("dict[str, Any]", edge), _EDGE_FIELDS))
-            case _:
-                data = _texts(operation, _OPERATION_FIELDS)
-                if fields := _object_or_empty(operation.get("set")):
-                    data["set"] = fields
-                yield PlanProgress("operation", data)
+        op = operation.get("op")
+        step, edge = (_object_or_empty(operation.get(name)) for name in ("node", "edge"))
+        if op == "add_node" and step:
+            yield PlanProgress("node", _texts(step, _NODE_FIELDS))
+            yield from self._edges_into(step)
+        elif op == "add_edge" and edge:
+            yield PlanProgress("edge", _texts(edge, _EDGE_FIELDS))
+        else:
+            data = _texts(operation, _OPERATION_FIELDS)
+            if fields := _object_or_empty(operation.get("set")):
+                data["set"] = fields
+            yield PlanProgress("operation", data)
 
     def _unreported(
         self, kind: Literal["node", "edge", "operation"], items: object

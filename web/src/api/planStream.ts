@@ -1,6 +1,6 @@
 import { ApiError, NETWORK_FAILURE, newKey, send } from "@/api/http";
 import { serverEvents } from "@/api/sse";
-import type { PlanRequest, PlanStreamEvent, ReplanRequest } from "@/api/types";
+import type { PlanRequest, PlanStreamEvent } from "@/api/types";
 import { readJson } from "@/json";
 
 /** Events after which nothing comes. */
@@ -25,23 +25,8 @@ export async function* streamPlan(
   yield* planEvents(await send("createPlan", parts), signal);
 }
 
-/**
- * Have a model write a change of an execution and yield its events; the last event is `proposal`, `problem`
- * or `server_draining`. Aborting stops the writing.
- *
- * @throws {ApiError} As `streamPlan`.
- */
-export async function* streamReplan(
-  executionId: string,
-  body: ReplanRequest,
-  signal: AbortSignal,
-): AsyncGenerator<PlanStreamEvent> {
-  const path = { execution_id: executionId };
-  const parts = { path, body, signal, query: { stream: true } };
-  yield* planEvents(await send("replanExecution", parts), signal);
-}
-
-async function* planEvents(
+/** Yield the events of a plan, or of a change of one, from its response; see `streamPlan`. */
+export async function* planEvents(
   response: Response,
   signal: AbortSignal,
 ): AsyncGenerator<PlanStreamEvent> {

@@ -19,6 +19,8 @@ type RequestFormProps = {
   problem?: ReactNode;
   /** What is wrong with the form of the last answer, by field. */
   errors?: Readonly<Record<string, string>>;
+  /** What is asked about, above the buttons. */
+  children?: ReactNode;
 };
 
 /** What a step asks a person, and the buttons that answer it. */
@@ -29,6 +31,7 @@ export function RequestForm(props: RequestFormProps) {
     <div className={styles.form}>
       {request.prompt && <Markdown text={request.prompt} />}
       {request.tool && <ToolAbout tool={request.tool} withoutName />}
+      {props.children}
       {request.actions.length > 0 ? <Decision {...props} /> : <FreeAnswer {...props} />}
       {problem && (
         <Note kind="error" alert>

@@ -9,7 +9,7 @@ const GRAPH: GraphDocument = {
 };
 
 function lines(): (string | null)[] {
-  return [...(screen.getByRole("list").children ?? [])].map((each) => each.textContent);
+  return [...(screen.getAllByRole("list")[0]?.children ?? [])].map((each) => each.textContent);
 }
 
 test("a wire between other steps under the same id is one that goes and one that comes", () => {

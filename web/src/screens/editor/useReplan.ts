@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
-import { ApiError } from "@/api/http";
-import { streamReplan } from "@/api/planStream";
+import { ApiError, send } from "@/api/http";
+import { planEvents } from "@/api/planStream";
 import type { GraphDocument, ReplanResponse } from "@/api/types";
 import { writeJson } from "@/json";
 
@@ -55,8 +55,10 @@ async function writeChange(
   signal: AbortSignal,
   onWritten: (written: string) => void,
 ): Promise<ReplanResponse> {
+  const path = { execution_id: executionId };
+  const parts = { path, body: { request }, signal, query: { stream: true } };
   let written = "";
-  for await (const { event, data } of streamReplan(executionId, { request }, signal)) {
+  for await (const { event, data } of planEvents(await send("replanExecution", parts), signal)) {
     if (event === "proposal") return data;
     if (event === "problem" || event === "server_draining")
       throw new ApiError(data.code, data.detail, data.status, data);

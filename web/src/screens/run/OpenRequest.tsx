@@ -1,3 +1,4 @@
+import type { ReactNode } from "react";
 import { useAnswer } from "@/api/mutations";
 import type { OpenRequestResponse } from "@/api/types";
 import { draftKey } from "@/inspector/answerDraft";
@@ -15,6 +16,8 @@ type OpenRequestProps = {
   /** Decisions that are made elsewhere. */
   without?: string;
   onAnswered?: () => void;
+  /** What is asked about, above the buttons. */
+  children?: ReactNode;
 };
 
 /** The question of a waiting step, to be answered here; the first answer counts. */
@@ -51,7 +54,9 @@ export function OpenRequest(props: OpenRequestProps) {
             })
             .then(onAnswered, () => undefined)
         }
-      />
+      >
+        {props.children}
+      </RequestForm>
     </section>
   );
 }

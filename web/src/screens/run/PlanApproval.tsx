@@ -21,8 +21,9 @@ export function PlanApproval({ run, now }: { run: RunState; now: number }) {
   if (!request) return null;
   return (
     <>
-      <ChangeRequest request={request} graph={run.graph} />
-      <OpenRequest executionId={run.executionId} request={request} now={now} without="edit" />
+      <OpenRequest executionId={run.executionId} request={request} now={now} without="edit">
+        <ChangeRequest request={request} graph={run.graph} />
+      </OpenRequest>
       {run.planId && fieldOf(request.request, "kind") === PLAN_APPROVAL && (
         <EditPlan run={run} planId={run.planId} requestId={request.request_id} />
       )}

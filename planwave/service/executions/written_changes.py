@@ -15,7 +15,7 @@ from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.executor.ports import ChangeCalls, WrittenChange
 from planwave.graph.editing.revision import changed_graph, graph_change
-from planwave.graph.model import Graph, Json
+from planwave.graph.model import Graph
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_graph

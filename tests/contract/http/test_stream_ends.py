@@ -210,6 +210,7 @@ _MESSAGES = [{"role": "user", "content": "hi"}]
 STREAMS = (
     Stream("ExecutionEventStream", "/api/executions/{execution}/events", for_tokens=True),
     Stream("PlanStream", "/api/plan?stream=1", {"prompt": "do it"}),
+    Stream("PlanStream", "/api/executions/{execution}/replan?stream=1", {"request": "do it"}),
     Stream("ReplyEventStream", "/api/chats/{chat}/messages/{reply}/events"),
     Stream("ChatChangeStream", "/api/chats/{chat}/events"),
     Stream(
@@ -261,6 +262,8 @@ class HeldPlanner:
 
     async def create_plan(self, *_: Any, **__: Any) -> Any:
         await asyncio.Event().wait()
+
+    revise = create_plan
 
 
 HOLDS = make_graph(

@@ -57,7 +57,7 @@ export default defineConfig({
             },
             {
               name: "goal",
-              test: /\/src\/(ui\/(Chip|Popover)|screens\/goal|screens\/WayOut|screens\/ProviderState|api\/(sse|planStream)|canvas\/(WaveGlyph|RunStatus|RunTitle))/,
+              test: /\/src\/(ui\/(Chip|Popover)|screens\/goal|screens\/WayOut|screens\/ProviderState|api\/sse|canvas\/(WaveGlyph|RunStatus|RunTitle))/,
               minShareCount: 2,
               includeDependenciesRecursively: false,
             },

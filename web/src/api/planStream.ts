@@ -6,7 +6,6 @@ import { readJson } from "@/json";
 /** Events after which nothing comes. */
 const LAST: ReadonlySet<PlanStreamEvent["event"]> = new Set<PlanStreamEvent["event"]>([
   "plan",
-  "proposal",
   "problem",
   "server_draining",
 ]);
@@ -22,14 +21,7 @@ export async function* streamPlan(
   signal: AbortSignal,
 ): AsyncGenerator<PlanStreamEvent> {
   const parts = { body, signal, query: { stream: true }, key: newKey() };
-  yield* planEvents(await send("createPlan", parts), signal);
-}
-
-/** Yield the events of a plan, or of a change of one, from its response; see `streamPlan`. */
-export async function* planEvents(
-  response: Response,
-  signal: AbortSignal,
-): AsyncGenerator<PlanStreamEvent> {
+  const response = await send("createPlan", parts);
   try {
     for await (const batch of serverEvents(response)) {
       for (const { event, data } of batch) {
@@ -41,5 +33,5 @@ export async function* planEvents(
   } catch (error) {
     if (signal.aborted) throw error;
   }
-  throw new ApiError(NETWORK_FAILURE, "The connection broke before it was all written.", 0);
+  throw new ApiError(NETWORK_FAILURE, "The connection broke before the plan was complete.", 0);
 }

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "react";
-import { ApiError, send } from "@/api/http";
-import { planEvents } from "@/api/planStream";
-import type { GraphDocument, ReplanResponse } from "@/api/types";
-import { writeJson } from "@/json";
+import { ApiError, NETWORK_FAILURE, send } from "@/api/http";
+import { serverEvents } from "@/api/sse";
+import type { GraphDocument, PlanStreamEvent, ReplanResponse } from "@/api/types";
+import { readJson, writeJson } from "@/json";
 
 /** How far a model is with the change of a run. */
 export type Replan =
@@ -55,10 +55,8 @@ async function writeChange(
   signal: AbortSignal,
   onWritten: (written: string) => void,
 ): Promise<ReplanResponse> {
-  const path = { execution_id: executionId };
-  const parts = { path, body: { request }, signal, query: { stream: true } };
   let written = "";
-  for await (const { event, data } of planEvents(await send("replanExecution", parts), signal)) {
+  for await (const { event, data } of replanEvents(executionId, request, signal)) {
     if (event === "proposal") return data;
     if (event === "problem" || event === "server_draining")
       throw new ApiError(data.code, data.detail, data.status, data);
@@ -66,5 +64,23 @@ async function writeChange(
     written += `${writeJson({ kind: event, ...data })}\n`;
     onWritten(written);
   }
-  throw new DOMException("stopped", "AbortError");
+  throw new ApiError(NETWORK_FAILURE, "The connection broke before the change was complete.", 0);
+}
+
+/** Yields the events until the last one, or until the connection breaks. */
+async function* replanEvents(
+  executionId: string,
+  request: string,
+  signal: AbortSignal,
+): AsyncGenerator<PlanStreamEvent> {
+  const path = { execution_id: executionId };
+  const parts = { path, body: { request }, signal, query: { stream: true } };
+  const response = await send("replanExecution", parts);
+  try {
+    for await (const batch of serverEvents(response)) {
+      for (const { event, data } of batch) yield { event, data: readJson(data) } as PlanStreamEvent;
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+  }
 }

@@ -56,15 +56,13 @@ export function foldPlanEvent(writing: PlanWriting, { event, data }: PlanStreamE
     }
     case "repair":
       return { ...writing, title: null, steps: [], edges: [], text: "", repair: data };
-    case "fix": // the plan lists them all
-    case "operation": // of a change
-    case "proposal":
-      return writing;
     case "plan":
       return { ...writing, plan: data };
     case "problem":
     case "server_draining":
       return { ...writing, error: new ApiError(data.code, data.detail, data.status, data) };
+    default:
+      return writing; // the plan lists all fixes; the others are of changes
   }
 }
 

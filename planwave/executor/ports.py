@@ -50,7 +50,7 @@ class ChangeCalls(Protocol):
         """Take note of what a call used, as a ``usage`` event has it."""
         ...
 
-    def wrote(self, part: Json) -> None:
+    def wrote(self, part: Json, /) -> None:
         """Show a part of the change to those who watch, once it is written."""
         ...
 

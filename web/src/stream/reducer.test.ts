@@ -191,23 +191,6 @@ it("is tested with events of every type", () => {
   expect([...seen].sort()).toEqual([...TYPES].sort());
 });
 
-it("has what is written of a change while it is open, also where it is told from the beginning again", () => {
-  const event = (seq: number, type: string, data: object) =>
-    ({ ...{ execution_id: "x", seq, at: "2026-01-01T00:00:00Z", type, data } }) as ExecutionEvent;
-  const written = (text: string, offset: number) =>
-    event(0, "node.delta", { kind: "plan", text, offset });
-  let state = fold([written("late", 0)]);
-  expect(state.writtenChange.tail).toBe("");
-  state = applyEvents(state, [event(1, "plan.requested", { change: 1, by: "failure", path: "a" })]);
-  state = applyEvents(state, [written("one ", 0), written("two", 4)]);
-  expect(state.writtenChange.tail).toBe("one two");
-  expect(applyEvents(state, [written("one two", 0)]).writtenChange.tail).toBe("one two");
-  expect(applyEvents(state, [written("an", 0)]).writtenChange.tail).toBe("an");
-  expect([...state.nodes]).toEqual([]);
-  const refused = event(2, "plan.refused", { change: 1, error: { code: "c", message: "m" } });
-  expect(applyEvents(state, [refused]).writtenChange.tail).toBe("");
-});
-
 it("moves the cursor past events of types that it does not know", () => {
   const [run] = RUNS;
   const events = run?.events.slice(0, 2) ?? [];

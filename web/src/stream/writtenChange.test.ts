@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import type { GraphDocument } from "@/api/types";
+import type { ExecutionEvent, GraphDocument } from "@/api/types";
+import { applyEvents } from "./reducer";
+import { newRunState } from "./runState";
 import { writtenGraph } from "./writtenChange";
 
 const flow = { channel: "flow" };
@@ -69,4 +71,21 @@ test("a reply that is written again voids what was there", () => {
 test("lines that say nothing are passed over", () => {
   const odd = `{}\nnull\n[1]\nNaN\n${lines(operation("set_title", { title: "x" }), { kind: "edge" })}`;
   expect(short(writtenGraph(BEFORE, odd))).toBe(short(BEFORE));
+});
+
+test("the state of a run has what is written of a change while it is open, from the beginning where it is told again", () => {
+  const event = (seq: number, type: string, data: object) =>
+    ({ ...{ execution_id: "x", seq, at: "2026-01-01T00:00:00Z", type, data } }) as ExecutionEvent;
+  const written = (text: string, offset: number) =>
+    event(0, "node.delta", { kind: "plan", text, offset });
+  let state = applyEvents(newRunState("x"), [written("late", 0)]);
+  expect(state.writtenChange.tail).toBe("");
+  state = applyEvents(state, [event(1, "plan.requested", { change: 1, by: "failure", path: "a" })]);
+  state = applyEvents(state, [written("one ", 0), written("two", 4)]);
+  expect(state.writtenChange.tail).toBe("one two");
+  expect(applyEvents(state, [written("one two", 0)]).writtenChange.tail).toBe("one two");
+  expect(applyEvents(state, [written("an", 0)]).writtenChange.tail).toBe("an");
+  expect([...state.nodes]).toEqual([]);
+  const refused = event(2, "plan.refused", { change: 1, error: { code: "c", message: "m" } });
+  expect(applyEvents(state, [refused]).writtenChange.tail).toBe("");
 });

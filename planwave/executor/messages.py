@@ -468,9 +468,13 @@ class KeepOnceValue:
 
 @dataclass(frozen=True, slots=True)
 class CloseLinks:
-    """Close what links have opened in a graph run that has ended."""
+    """Close what links have opened in a graph run that has ended, or that another one has replaced.
+
+    What runs of ``users`` goes on in the graph run that it began in: all is closed once their tasks have ended.
+    """
 
     graph_run: GraphRun
+    users: tuple[Attempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,6 @@ class Program:
         disposable: Nodes without a side effect to come, in themselves, in graphs inside them, and in
             what is linked to them; none where no node has ``join: any``.
         versions: ``{type name: version}`` of the types whose version is not 1.
-        has_links: Whether nodes may resolve links.
         inputs: The inputs of the flow by name.
 
     Raises:
@@ -91,7 +90,6 @@ class Program:
         }
         self.required = {i: needy[graph.nodes[i].type] for i in self._nodes_of(needy)}
         self.flow_edges_into = self._flow_edges()
-        self.has_links = any(edge.channel == LINK for edge in graph.edges)
         self.dependent = self._with_link_users(
             self._nodes_of(
                 n for n, kind in kinds if isinstance(kind.implementation, ReusableResult)

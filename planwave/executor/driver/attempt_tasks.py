@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from types import CoroutineType
 from typing import Any, Final, cast
@@ -93,6 +93,21 @@ class AttemptTasks:
             task.cancel()
             self._cancelled.add(task)
             task.add_done_callback(self._cancelled.discard)
+
+    def call_after(self, attempts: Iterable[Attempt], call: Callable[[], None]) -> None:
+        """Call a function once the tasks of attempts have ended, and those that clean up as they were cancelled."""
+        tasks = {self._running[each] for each in attempts if each in self._running}
+        tasks |= self._cancelled
+
+        def ended(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            if not tasks:
+                call()
+
+        for task in [*tasks]:
+            task.add_done_callback(ended)
+        if not tasks:
+            call()
 
     def start_beside(self, work: Coroutine[object, object, None]) -> None:
         """Start a task that is of no attempt; it is cancelled at the end of the execution."""

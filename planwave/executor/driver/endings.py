@@ -339,8 +339,7 @@ def _end_nested_run(
     del run.graph_runs[graph_run.prefix]
     if run.history is not None:
         run.history.nested_runs.discard_inside(graph_run.prefix)
-    if graph_run.program.has_links:
-        run.effects.append(CloseLinks(graph_run))
+    run.effects.append(CloseLinks(graph_run))
     nested_run.graph_run = None
     nested_run.attempt_offset = graph_run.highest_attempt
     node_run.open_count -= 1

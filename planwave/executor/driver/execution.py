@@ -579,8 +579,9 @@ class Execution:
                 self._loop.call_soon(self._mailbox.post, OutcomeTaken(effect.attempt))
             case KeepOnceValue(reply=reply):
                 self._mailbox.resolve(reply, None)
-            case CloseLinks(graph_run):
-                self.host.open_links.close(graph_run.values)
+            case CloseLinks(graph_run, users):
+                close = partial(self.host.open_links.close, graph_run.values)
+                self._tasks.call_after(users, close)
             case RaiseInterrupt(error):
                 raise error
             case ChangePlace(change):

@@ -2,7 +2,8 @@
 
 A change makes a new run of the changed graph, brought by the stored events to where the run before it was: just as
 another process would take it up. So an execution goes on the same way whether its process ends after a change or
-not. Attempts in flight stay, with their tasks, and belong to the new run.
+not. Attempts in flight stay, with their tasks, and belong to the new run; what links have opened for them is closed
+once their tasks have ended.
 """
 
 from __future__ import annotations
@@ -32,7 +33,13 @@ from planwave.executor.driver.commands import (
 )
 from planwave.executor.driver.endings import emit_not_run, release_idle, shape_of
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import AnswerChange, ChangeCallEnded, ChangeWritten, RevisePlan
+from planwave.executor.messages import (
+    AnswerChange,
+    ChangeCallEnded,
+    ChangeWritten,
+    CloseLinks,
+    RevisePlan,
+)
 from planwave.executor.recovery.history import History
 from planwave.executor.recovery.replay import replay
 from planwave.executor.requests import ANSWERED, OWN_PATH, PendingRequests, own_request
@@ -254,6 +261,8 @@ def _replace_root(run: RunState, following: GraphRun, begun: Collection[str]) ->
         waiting = request.attempt
         if waiting is not None and waiting.graph_run is before:
             waiting.graph_run, waiting.node = following, index[ids[waiting.node]]
+    users = tuple(each for each in before.attempts.values() if each.task is not None)
+    run.effects.append(CloseLinks(before, users))
     before.attempts.clear()
     following.parent_runs = before.parent_runs
     following.highest_attempt = max(before.highest_attempt, following.highest_attempt)

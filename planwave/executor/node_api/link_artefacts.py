@@ -2,7 +2,8 @@
 
 Each is entered and exited in one task of its own, as libraries with cancel scopes require; a failure in
 one does not reach the others. They are closed, the last opened first, when their graph run ends, and
-with the execution when that ends or leaves memory.
+with the execution when that ends or leaves memory. A graph run whose graph is changed ends with the last
+of the nodes that ran then; those that start later have artefacts of their own.
 """
 
 from __future__ import annotations

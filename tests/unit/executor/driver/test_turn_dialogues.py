@@ -239,6 +239,7 @@ def test_a_changed_graph_goes_on_where_the_run_was() -> None:
         play(run)
         >> RevisePlan(wide, data, create, R1, stored)
         << emitted("plan.revised", **{**data, "waves": 2})
+        << CloseLinks(run.root, (attempt_at(run, "a"),))
         << Reply(R1)
         >> AttemptSucceeded(attempt_at(run, "a"), DONE)
         << emitted("node.completed", "a", 1, outputs=OUTPUTS, duration_s=0.0)
@@ -560,6 +561,7 @@ def test_a_node_gives_its_slot_to_the_graph_that_it_runs() -> None:
         >> AttemptSucceeded(inner, DONE)
         << emitted("node.completed", "a[k]/a", 1, outputs=OUTPUTS, duration_s=0.0)
         << emitted("wave.completed", "a[k]", wave=1)
+        << CloseLinks(ANY)
         << DeliverOutcome(a, R1, {"a": DONE.outputs})
     )  # fmt: skip
 
@@ -587,6 +589,7 @@ def test_a_nested_run_that_nobody_waits_for_is_cancelled() -> None:
         << emitted("wave.completed", "a[k]", wave=1)
         << emitted("node.event", "a", 1, event_type="run_graph", data={"key": "k", "dropped": True})
         << CancelTask(attempt_at(run, "a[k]/a"))
+        << CloseLinks(ANY)
         << DeliverOutcome(a, R1, None)
     )
 
@@ -635,6 +638,7 @@ def test_a_node_is_parked_once_its_task_has_taken_the_outcome_before() -> None:
         >> AttemptSucceeded(attempt_at(run, "a[k]/a"), DONE)
         << emitted("node.completed", "a[k]/a", 1, outputs=OUTPUTS, duration_s=0.0)
         << emitted("wave.completed", "a[k]", wave=1)
+        << CloseLinks(ANY)
         << DeliverOutcome(a, R1, {"a": DONE.outputs})
         >> OutcomeTaken(a)
         << emitted("node.parked", "a", 1, duration_s=0.0, own_time_s=0.0)

@@ -367,3 +367,20 @@ async def test_what_could_not_be_opened_is_tried_again_by_the_next_node() -> Non
     harness = ExecutionHarness(graph, {"a": opens(connections), "b": opens(connections)})
     assert await harness.run() == "completed"
     assert (connections.opened, connections.left) == (1, 0)
+
+
+@virtual_time
+async def test_what_a_nested_graph_without_links_opens_is_closed_with_it() -> None:
+    connections = Connections()
+    during: list[int] = []
+
+    async def u(inputs: Inputs, context: Context) -> Any:
+        for key in "ab":
+            await context.runtime.run_graph(key, parse_graph("v"), {})
+            await asyncio.sleep(1)
+            during.append(connections.left)
+        return result_with(1)
+
+    harness = ExecutionHarness(parse_graph("u"), {"u": u, "v": opens(connections)})
+    assert await harness.run() == "completed"
+    assert (connections.opened, during) == (2, [0, 0])

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from planwave.errors import InvalidTransition
 from planwave.events import Event
 from planwave.events.types import (
+    PLAN_REVISED,
     NodeAnswered,
     NodeCancelled,
     NodeCompleted,
@@ -22,6 +23,9 @@ from planwave.events.types import (
     NodeStarted,
     NodeUnparked,
     NodeWaiting,
+    PlanRefused,
+    PlanRequested,
+    PlanRevised,
     typed_events,
 )
 from planwave.executor.recovery.history import seconds_between
@@ -68,11 +72,16 @@ def replay(
     Raises:
         InvalidTransition: The graph run cannot have had these events.
     """
-    replayed = _Replay(graph_run, requests)
+    events = list(events)
+    replayed = _Replay(graph_run, requests, sum(each.type == PLAN_REVISED.name for each in events))
     replayed.add_starts(graph_run.schedule.start())
     for event in typed_events(events):
-        if event.type in ("plan.requested", "plan.revised", "plan.refused"):
-            replayed.follow_plan(event.type)
+        if (
+            event.type == "plan.requested"
+            or event.type == "plan.revised"
+            or event.type == "plan.refused"
+        ):
+            replayed.follow_plan(event)
             continue
         replayed.stop_if_due()
         if event.type == "wave.started":
@@ -86,23 +95,28 @@ def replay(
 
 
 class _Replay:
-    def __init__(self, graph_run: GraphRun, requests: PendingRequests) -> None:
+    def __init__(self, graph_run: GraphRun, requests: PendingRequests, changes: int) -> None:
         self._graph_run = graph_run
         self._requests = requests
         self._index = graph_run.program.topology.index
         self._started: set[int] = set()
         self._retry_times: dict[int, tuple[str, float]] = {}
         self._is_planning = False
+        self._changes_to_come = changes
 
-    def follow_plan(self, event_type: str) -> None:
+    def follow_plan(self, event: PlanRequested | PlanRevised | PlanRefused) -> None:
         """Follow whether a change of the graph is awaited; one that was made forgives what failed before."""
-        self._is_planning = event_type == "plan.requested"
-        if event_type == "plan.revised":
+        if event.type == "plan.requested" and event.data["by"] == "person":
+            self.stop_if_due()  # it had a turn of its own: all that came before was decided
+            self.decide()
+        self._is_planning = event.type == "plan.requested"
+        if event.type == "plan.revised":
             self._graph_run.held_stop = None
+            self._changes_to_come -= 1
 
     def stop_if_due(self) -> None:
-        """Stop the graph after a failure for which no change of it is awaited."""
-        if not self._is_planning:
+        """Stop the graph after a failure for which no change of it is awaited, and after which none was made."""
+        if not (self._is_planning or self._changes_to_come):
             self._graph_run.stop()
 
     def decide(self) -> None:
@@ -248,7 +262,8 @@ class _Replay:
         self._requests.cancel(path)
         schedule = self._graph_run.schedule
         status, is_unneeded = schedule.status[node], schedule.is_unneeded(node)
-        if status in (NodeStatus.RUNNING, NodeStatus.WAITING):
+        is_queued = status is NodeStatus.READY and event.attempt is not None
+        if is_queued or status in (NodeStatus.RUNNING, NodeStatus.WAITING):
             self._end(node)
             if not is_unneeded:
                 self._graph_run.record_cancelled(path, cause)

@@ -168,8 +168,9 @@ class Reuse:
         for number, before in enumerate(self._parents):
             with suppress(PlanwaveError):
                 graph_run = create_graph_run(
-                    before.program, before.host, before.options, before.inputs
-                )
+                    before.program, before.host, before.options, before.inputs,
+                    floors=before.wave_floors,
+                )  # fmt: skip
                 yield self._replayed(ParentGraphRun(before.history.root, graph_run, number))
 
     def _counterparts(self, attempt: Attempt) -> Iterator[ParentGraphRun]:

@@ -144,8 +144,10 @@ class Schedule:
         self.waves.recompute_exempt(sorted(self._waiting), self.status)
 
     def cancelled(self, node: int, reason: str) -> None:
-        """A running or waiting node was cancelled; its edges fail with that cause, if they matter."""
-        if self.status[node] is _WAITING:
+        """A node that was started was cancelled; its edges fail with that cause, if they matter."""
+        if self.status[node] is _READY:  # held back, as its graph was changed after it was started
+            self.status[node], self._running = _RUNNING, self._running + 1
+        elif self.status[node] is _WAITING:
             self.answered(node)
         self._stop_running(node, NodeStatus.CANCELLED)
         self.cause[node] = Cause(node, reason)
@@ -282,8 +284,7 @@ class Schedule:
         return tuple(sorted(unrun.get(status, ())) for status in _NOT_RUN)
 
     def _unsettled(self, nodes: Iterable[int]) -> list[int]:
-        numbers = sorted(set(nodes))
-        return [n for n in numbers if self.status[n] <= _WAITING and not self._linked[n]]
+        return [n for n in sorted({*nodes}) if self.status[n] <= _WAITING and not self._linked[n]]
 
     def _stop_running(self, node: int, status: NodeStatus) -> None:
         self._change(node, _RUNNING, status)

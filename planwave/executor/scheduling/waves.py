@@ -47,6 +47,7 @@ class WaveBarrier:
             part = set(range(len(topology)) if part is None else part).difference(dropped)
         depth = topology.depth if part is None else topology.depths(part)
         if rules.floors:
+            depth = [*depth]  # that of the topology is shared by all runs of the graph
             _raise_to(rules.floors, depth, topology, part)
         self.number = [d + 1 for d in depth]
         if part is not None or True in topology.linked:

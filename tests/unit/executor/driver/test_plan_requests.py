@@ -714,25 +714,3 @@ async def test_what_asks_while_a_change_is_written_asks_after_a_crash_too(second
     again = scene(writer, {"a": asks, "b": later}, graph, stored=stored, **options)
     assert await again.run() == "completed"
     assert [(each["change"], each["by"], each["path"]) for each in writer.asked[2:]] == asked
-
-
-@virtual_time
-async def test_a_change_by_hand_after_a_stop_takes_it_away() -> None:
-    graph, changed = parse_graph("a b late", "a>late"), parse_graph("a b more", "a>more")
-    run = scene(Writer(), {"a": after(3), "b": fails}, graph, on_failure="stop")
-    change = graph_change(graph.document, changed.document)
-
-    def revise() -> None:
-        run.execution.revise(
-            changed, {"change": 1, "base": "", "hash": "h", "graph_change": change, "floor": 1}
-        )
-
-    asyncio.get_running_loop().call_later(2, revise)
-    assert await run.run() == "failed"
-    assert run.event_names("plan.refused", "plan.revised", "node.cancelled", "node.completed") == [
-        "plan.refused",
-        "node.cancelled late",
-        "plan.revised",
-        "node.completed a",
-        "node.completed more",
-    ]

@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.errors import NodeError
-from planwave.events import Event
+from planwave.events import Event, fold
 from planwave.executor.node_api.host import NodeHost
+from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.reuse.parent_runs import ParentHistory
 from planwave.executor.reuse.reuse import ContinuedAttempt, ParentExecution, Reuse
 from planwave.graph.model import Graph
+from tests.support.engine.behaviors import returns_after
 from tests.support.engine.generic_nodes import (
     DEFAULT_OPTIONS,
     ExecutionHarness,
@@ -35,6 +37,8 @@ from tests.unit.executor.driver.test_nested_runs_recovery import (
     ends,
     run_with_interruptions,
 )
+from tests.unit.executor.driver.test_plan_requests import scene
+from tests.unit.executor.driver.test_revisions import revise_at
 
 Inputs = Context = Any
 
@@ -46,7 +50,10 @@ def reuse_of(
     host = NodeHost("x0", {}, None, None, None, None)
     program = Program(graph, GenericNodeTypes({}))
     options = more.pop("options", DEFAULT_OPTIONS)
-    before = ParentExecution("x0", program, ParentHistory(events), host, options, None)
+    floors = more.pop("floors", {})
+    before = ParentExecution(
+        "x0", program, ParentHistory(events), host, options, None, wave_floors=floors
+    )
     return Reuse("x0", [before], rerun, more.pop("given", {}), **more)
 
 
@@ -81,6 +88,21 @@ class Work:
 def reused_paths(harness: ExecutionHarness) -> set[str | None]:
     done = (e for e in harness.stored if e.type == "node.completed")
     return {e.path for e in done if "reused" in e.data}
+
+
+@virtual_time
+async def test_an_execution_that_was_changed_in_waves_lends_all_its_results() -> None:
+    graph, changed = parse_graph("a b", "a>b"), parse_graph("a b c", "a>b")
+    waves: dict[str, Any] = {"scheduling": "waves", "replan": None}
+    before = scene(None, {"b": returns_after(2)}, graph, **waves)
+    revise_at(before, 1, changed)  # wave 2 has begun: ``c`` is not in the first one
+    assert await before.run() == "completed"
+    events = await before.execution.publisher.stored()
+    options = RunOptions(scheduling="waves")
+    reuse = reuse_of(changed, events, options=options, floors=fold(events).waves.floors)
+    after = ExecutionHarness(changed, {}, options, reuse=reuse)
+    assert await after.run() == "completed"
+    assert reused_paths(after) == {"a", "b", "c"}
 
 
 OUTER = parse_graph("a")

@@ -24,3 +24,9 @@ def test_a_new_step_is_in_no_wave_below_its_floor_nor_is_what_depends_on_it() ->
 
 def test_what_is_not_run_raises_no_wave() -> None:
     assert waves("a b c", "a>c", "b>c", part={1, 2}, a=9, c=2) == {"a": 0, "b": 1, "c": 2}
+
+
+def test_floors_of_one_run_leave_the_graph_as_it_is_for_others() -> None:
+    topology = Topology(parse_graph("a b", "a>b"), set())
+    WaveBarrier(topology, {}, None, (), SchedulingRules(floors={0: 5}))
+    assert WaveBarrier(topology, {}, None, (), SchedulingRules()).number == [1, 2]

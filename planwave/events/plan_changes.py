@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events.node_state import NodeState
+from planwave.events.paths import outermost_path
 from planwave.events.plan_payloads import WRITTEN
 from planwave.events.request_text import is_approved, is_change_request, is_plan_approval
 from planwave.events.streamed_text import StreamedText
@@ -99,13 +100,15 @@ class PlanChanges:
     def record(self, event: PlanRevised, state: ExecutionState) -> None:
         """Take note of a change, in the state of its execution.
 
-        Nodes that never began are as new in it, or gone; what had begun and is dropped stays with the change.
+        Nodes that never began are as new in it, or gone; what had begun and is dropped stays with the change, with
+        what ran inside it.
         """
         self._close()
         data, nodes, before = event.data, state.nodes, state.graph or NO_GRAPH
         change = data["graph_change"]
-        gone = [nodes.pop(each) for each in change["dropped_nodes"] if each in nodes]
-        self.dropped.update(change["dropped_nodes"])
+        dropped = set(change["dropped_nodes"])
+        gone = [nodes.pop(each) for each in [*nodes] if outermost_path(each) in dropped]
+        self.dropped |= dropped
         self.records.append(
             {
                 "change": data["change"],

@@ -276,6 +276,18 @@ def test_a_parked_node_is_waiting_like_its_nested_node() -> None:
     assert [story.state.nodes[path].status for path in ("a", "a[k]/n")] == ["running", "running"]
 
 
+def test_what_ran_inside_a_step_that_a_change_drops_stays_with_the_change() -> None:
+    story = begun().add("node.started", "a", 1).add("node.started", "a[k]/x", 1)
+    error = {"code": "gone", "message": "no such page"}
+    story.add("node.failed", "a[k]/x", 1, error=error).add("node.failed", "a", 1, error=error)
+    change = {"nodes": [], "dropped_nodes": ["a"], "edges": [], "dropped_edges": []}
+    state = story.add(
+        "plan.revised", change=1, base="h", hash="i", graph_change=change, floor=1
+    ).state
+    assert list(state.nodes) == ["b", "c"]
+    assert [each["path"] for each in state.changes.records[0]["dropped"]] == ["a", "a[k]/x"]
+
+
 def test_a_node_of_a_restarted_nested_run_is_reset_except_for_its_usage() -> None:
     story = begun().add("node.started", "a[k]/n", 1)
     story.add("usage", "a[k]/n", 1, input_tokens=5).add(

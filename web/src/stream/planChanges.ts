@@ -22,20 +22,22 @@ const OPEN: ReadonlySet<NodeStatus> = new Set<NodeStatus>([
   "not_reached",
 ]);
 
-/** Return whether a node was started, or has a preset or a reused result. */
-export function hasBegun(node: Pick<NodeState, "startedAt" | "status">): boolean {
-  return node.startedAt !== null || !OPEN.has(node.status);
+/** Return whether a node was started, was cancelled by itself, or has a preset or a reused result. */
+export function hasBegun(node: Pick<NodeState, "attempt" | "startedAt" | "status">): boolean {
+  const isCancelled = node.status === "cancelled" && node.attempt > 0;
+  return isCancelled || node.startedAt !== null || !OPEN.has(node.status);
 }
 
 /**
  * Take a change of the graph into the state, as the service does: nodes that never began are as new, or
- * gone; what had begun and is dropped stays with the change.
+ * gone; what had begun and is dropped stays with the change, with what ran inside it.
  */
 export function changePlan(draft: Draft, { at, data }: PlanRevisedEvent): void {
   const { state } = draft;
   const { graph_change: change, floor } = data;
   const left = new Map(state.nodes);
-  const gone = change.dropped_nodes.flatMap((id) => left.get(id) ?? []);
+  const dropped = new Set(change.dropped_nodes);
+  const gone = [...left.values()].filter(({ path }) => dropped.has(path.split("[")[0] ?? path));
   for (const { path } of gone) left.delete(path);
   const before = state.graph ?? NO_GRAPH;
   state.changes = [...state.changes, changeOf(data, at, before, gone.filter(hasBegun))];

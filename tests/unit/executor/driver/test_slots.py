@@ -183,3 +183,21 @@ async def test_a_node_gets_simultaneous_results_of_nested_runs_in_one_slot() -> 
         parse_graph("a b"), {"a": both, "b": both}, RunOptions(max_parallel=1)
     )
     assert await harness.run() == "completed"
+
+
+@virtual_time
+async def test_a_node_that_is_cancelled_while_it_is_queued_is_not_waited_for() -> None:
+    """It waits for the running place, which nobody grants; the other node waits for a person."""
+    acts = {"a": asks(), "b": asks()}
+    harness = ExecutionHarness(parse_graph("a b"), acts, on_place=lambda change: None)
+    harness.answer_after(1)
+    asyncio.get_running_loop().call_later(2, harness.execution.cancel_node, "a", "enough")
+    harness.interrupt_after(3)
+    assert await harness.run() == "interrupted"
+    told = harness.event_names("execution.paused", "execution.resumed", "node.cancelled")
+    assert told == [
+        "execution.paused",
+        "execution.resumed",
+        "node.cancelled a",
+        "execution.paused",
+    ]

@@ -65,8 +65,10 @@ from planwave.shapes.common import OutputsDocument
 def decide(run: RunState) -> None:
     """Apply the decisions of every schedule with new facts, and check the run's limits.
 
-    The schedule of a graph that may become another one just now decides nothing.
+    The schedule of a graph that may become another one just now decides nothing. A change that is due is requested
+    before: else the execution could go on, or end, without it.
     """
+    plan_requests.follow(run)
     while run.changed:
         changed, run.changed = run.changed, {}
         for graph_run in changed:

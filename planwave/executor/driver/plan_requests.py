@@ -80,7 +80,7 @@ def node_completed(run: RunState, attempt: Attempt, request: str) -> None:
 
 
 def follow(run: RunState) -> None:
-    """Request the next change at the end of a turn, if one is due; else let a failure stop the run.
+    """Request the next change, if one is due; else let a failure stop the run.
 
     A failure comes first, since all failures are told in its words; what nodes want comes one by one.
     """

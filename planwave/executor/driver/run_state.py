@@ -176,7 +176,7 @@ class Planning:
         open: The one that is being written, or waits for a person; None without one.
         request_id: The request to a person about it, once it is written; None without one.
         later: What asks for the next one: nodes that failed, and nodes that want one.
-        is_due: Whether the next one is to be requested, or a failure to stop the run, at the end of the turn.
+        is_due: Whether the next one is to be requested, or a failure to stop the run, before anything is decided.
     """
 
     __slots__ = ("count", "is_due", "later", "made", "most", "open", "request_id")

@@ -24,7 +24,6 @@ from planwave.executor.driver import (
     endings,
     nested_runs,
     parking,
-    plan_requests,
     reservations,
     revisions,
     timeouts,
@@ -102,8 +101,6 @@ def turn(run: RunState, messages: Iterable[Message], now: Now) -> Turn:
     run.now = now
     for message in messages:
         FUNCTIONS[type(message)](run, message)
-    if run.planning.most:
-        plan_requests.follow(run)
     decide(run)
     if run.budget is not None and not run.is_ending:
         reservations.follow(run, run.budget)

@@ -122,6 +122,23 @@ def test_an_execution_starts_the_nodes_that_wait_for_nothing() -> None:
     )
 
 
+def test_what_the_last_node_asks_for_comes_before_a_command_of_the_same_turn() -> None:
+    run = started(ONE, RunOptions(replan={"by_nodes": True, "max": 1}))
+    attempt_at(run, "a").replan = "more"
+    asked: Any = {"change": 1, "by": "node", "path": "a", "request": "more"}
+    assert (
+        play(run)
+        >> AttemptSucceeded(attempt_at(run, "a"), DONE)
+        >> PauseExecution("later", R1)
+        << emitted("node.event", "a", 1, event_type="replan", data={"request": "more"})
+        << emitted("node.completed", "a", 1, outputs=OUTPUTS, duration_s=0.0)
+        << emitted("plan.requested", **asked)
+        << emitted("execution.paused", reason="later", kind="requested")
+        << WriteChange(1, asked)
+        << Reply(R1)
+    )
+
+
 def test_an_execution_that_needs_an_approval_asks_and_starts_nothing() -> None:
     asked = {"kind": "plan-approval"}
     assert (

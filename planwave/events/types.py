@@ -256,9 +256,8 @@ class WaveCompletedData(TypedDict):
 class NodeStartedData(TypedDict):
     """The start of an attempt.
 
-    ``via`` is the edge that won ``join: any``; ``reentry`` counts interruptions of this attempt;
-    ``name`` is that of a nested node; ``versions`` are ``{type: version}`` of the types that the
-    result depends on, where not 1.
+    ``via`` is the edge that won ``join: any``; ``reentry`` counts interruptions of this attempt; ``name`` is that of
+    a nested node; ``versions`` are ``{type: version}`` of the types that the result depends on, where not 1.
     """
 
     wave: NotRequired[int]
@@ -335,7 +334,7 @@ class NodeBlockedData(TypedDict):
 class NodeWaitingData(TypedDict):
     """A request that a node waits for; ``interrupted``: the driver asks about an interrupted attempt.
 
-    ``duration_s`` and ``own_time_s`` are how long the attempt has run, and how long it did its own work.
+    ``duration_s`` and ``own_time_s``: how long the attempt has run, and did its own work. ``replan``: the change it asks for.
     """
 
     request_id: str
@@ -347,6 +346,7 @@ class NodeWaitingData(TypedDict):
     duration_s: NotRequired[float]
     own_time_s: NotRequired[float]
     depends_on: NotRequired[str]
+    replan: NotRequired[str]
 
 
 class NodeAnsweredData(TypedDict):

@@ -316,6 +316,7 @@ class Attempt:
         """Pass the node run on to the attempt that replaces this one; return the successor."""
         if successor.number == self.number:
             successor.elapsed_s, successor.own_s = self.elapsed_s, self.own_s
+            successor.replan = self.replan
         if successor.number == self.number or (self.node_run and self.node_run.once_values):
             successor.depends_on = self.depends_on
         successor.node_run, self.node_run = self.node_run, None

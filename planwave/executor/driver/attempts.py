@@ -208,6 +208,8 @@ def wait_for_answer(
     }
     if attempt.depends_on is not None:
         data["depends_on"] = attempt.depends_on
+    if attempt.replan is not None:
+        data["replan"] = attempt.replan
     run.emit(NODE_WAITING, data, attempt.path, attempt.number)
     start_request_timer(run, request_id, request)
 

@@ -217,6 +217,7 @@ class _Replay:
         attempt.elapsed_s = event.data.get("duration_s", 0.0)
         attempt.own_s = event.data.get("own_time_s", attempt.elapsed_s)
         attempt.depends_on = event.data.get("depends_on")
+        attempt.replan = event.data.get("replan")
         self._requests.add(event.data["request_id"], request_from_event(event, attempt))
         self._end(node)
         self._graph_run.schedule.waits(node)

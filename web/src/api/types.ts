@@ -610,7 +610,7 @@ export type NodeUnparkedEvent = {
   data: NoData;
 };
 
-/** A request that a node waits for; `interrupted`: the driver asks about an interrupted attempt. `duration_s` and `own_time_s` are how long the attempt has run, and how long it did its own work. */
+/** A request that a node waits for; `interrupted`: the driver asks about an interrupted attempt. `duration_s` and `own_time_s`: how long the attempt has run, and did its own work. `replan`: the change it asks for. */
 export type NodeWaitingData = {
   request_id: string;
   request?: unknown;
@@ -621,6 +621,7 @@ export type NodeWaitingData = {
   duration_s?: JsonNumber;
   own_time_s?: JsonNumber;
   depends_on?: string;
+  replan?: string;
 };
 
 export type NodeWaitingEvent = {

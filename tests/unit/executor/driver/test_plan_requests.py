@@ -17,7 +17,7 @@ from planwave.executor.recovery.history import History
 from planwave.graph.editing.revision import graph_change
 from planwave.graph.model import Graph
 from planwave.graph.plan import graph_hash
-from planwave.graph.protocols import FlowContext
+from planwave.graph.protocols import FlowContext, Suspension
 from tests.support.engine.generic_nodes import (
     ExecutionHarness,
     MemoryJournal,
@@ -639,6 +639,50 @@ async def test_a_failure_is_heard_before_what_a_node_asks_for() -> None:
         ("failure", "b"),
         ("node", "a"),
     ]
+
+
+@virtual_time
+async def test_what_a_node_asks_for_before_it_waits_is_requested_once_it_completes() -> None:
+    """The same in another process that goes on after any batch before the change."""
+    asks_person = records(WORDS, then=lambda: Suspension("which one?"))
+    writer = Writer(parse_graph("a b other slow", "a>b", "b>other"))
+    run = scene(writer, {"a": asks_person}, replan=BY_NODES)
+    run.answer_after(5)
+    assert await run.run() == "completed"
+    (waiting,) = run.data_of("node.waiting")
+    assert waiting["replan"] == WORDS["request"]
+    told = ["node.event a", "node.completed a", *PLANS[:2], "node.started b", "node.started other"]
+    assert [each for each in run.event_names() if each in told] == told
+    (made,) = (
+        n for n, batch in enumerate(run.batches) if "plan.revised" in {each.type for each in batch}
+    )
+    for cut in range(1, made + 1):
+        stored = [event for batch in run.batches[:cut] for event in batch]
+        again = scene(writer, {"a": asks_person}, replan=BY_NODES, stored=stored)
+        asked = {each.data["request_id"]: each.type for each in stored if "request_id" in each.data}
+        open_requests = [i for i, kind in asked.items() if kind == "node.waiting"]
+        again.answer_every_request(1, "yes", open_requests)
+        assert await again.run() == "completed"
+        events = [*stored, *again.stored]
+        assert [each.data["event_type"] for each in events if each.type == "node.event"] == [
+            "replan"
+        ]
+        assert [each.type for each in events if each.type in PLANS] == list(PLANS[:2])
+    assert {str(each) for each in writer.asked} == {str(ASKED)}
+
+
+@virtual_time
+async def test_a_node_that_has_asked_before_it_waits_asks_for_no_second_change() -> None:
+    behaviors = {
+        "a": records(WORDS, then=lambda: Suspension("which one?")),
+        "a:resume": lambda inputs, context, state, answer: records(WORDS)(inputs, context),
+    }
+    run = scene(Writer(AFTER), behaviors, replan=BY_NODES)
+    run.answer_after(1)
+    assert await run.run() == "failed"
+    (failed,) = run.data_of("node.failed", "a")
+    assert "it has asked for one already" in failed["error"]["message"]
+    assert run.event_names(*PLANS) == []
 
 
 @virtual_time

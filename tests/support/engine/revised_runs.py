@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from planwave.errors import Conflict, GraphInvalid, NodeError
-from planwave.events import Event, ExecutionState, fold
+from planwave.events import ENDED_NODE, Event, ExecutionState, fold
 from planwave.events.plan_payloads import REPLAN, PlanRequestedData, PlanRevisedData
 from planwave.events.request_text import is_change_request
+from planwave.events.types import REQUESTED
 from planwave.executor.driver.execution import Execution
+from planwave.executor.node_api.host import NodeHost
 from planwave.executor.options import OnFailure, RunOptions
 from planwave.executor.ports import ChangeCalls, WrittenChange
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
+from planwave.executor.reuse.parent_runs import ParentHistory
+from planwave.executor.reuse.reuse import ParentExecution, Reuse
 from planwave.graph.editing.revision import graph_change, revision_findings
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Edge, Graph, Node
@@ -23,7 +29,6 @@ from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import (
     ExecutionResult,
     FlowContext,
-    NodeEvent,
     NodeTypeInfo,
     Suspension,
 )
@@ -41,50 +46,98 @@ OUTPUT = "output"
 
 
 class TellingNode:
-    """Gives its id, its tag and all that reached it, so that a result shows how it was made."""
+    """Gives its id, its tag and all that reached it, so that a result shows how it was made.
+
+    It uses what is linked to it until it ends.
+    """
 
     node_type = "step"
 
-    def __init__(self, started: list[tuple[str, int]]) -> None:
-        self._started = started
+    def __init__(self, started: list[tuple[str, int]], lines: Lines) -> None:
+        self._started, self._lines = started, lines
 
     async def execute(
         self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult | Suspension:
-        self._started.append((context.node_id, context.attempt))
+        self._started.append((context.path, context.attempt))
+        linked = await context.runtime.resolve_links(context.node_id, "input")
+        with self._lines.used(cast("list[Line]", linked)):
+            return await self._execute(data, inputs, context, [str(each) for each in linked])
+
+    async def _execute(
+        self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext, linked: list[str]
+    ) -> ExecutionResult | Suspension:
+        arrived = sorted([*linked, *(str(each.value.value) for each in inputs.arrivals)])
+        told = f"{context.node_id}:{data.get('tag', '')}({'|'.join(arrived)})"
+        does = data.get("does", "")
         if data.get("delay"):
             await asyncio.sleep(data["delay"])
-        if data.get("does") == "fails":
+        if does in INNER:
+            outputs = await context.runtime.run_graph("k", INNER[does], {})
+            told += str(sorted((node, each[OUTPUT].value) for node, each in outputs.items()))
+        if does == "fails":
             raise NodeError(f"{context.node_id} fails")
-        if data.get("does") == "fails once" and context.attempt == 1:
+        if does == "fails once" and context.attempt == 1:
             raise NodeError("not yet", retryable=True)
-        if data.get("does") == "asks":
-            return Suspension({"for": context.node_id}, state=_told(data, inputs, context))
-        if data.get("does") == "chooses":
-            return ExecutionResult({"left": DataValue("any", _told(data, inputs, context))})
-        asked = NodeEvent(context.node_id, "step", REPLAN, context.run_id, {"request": "a change"})
-        events = [asked] if data.get("does") == "wants a change" and context.may_replan else ()
-        return ExecutionResult({OUTPUT: DataValue("any", _told(data, inputs, context))}, events)
+        if does in WANTS and context.may_replan:
+            context.emit(REPLAN, {"request": "a change"})
+        if does in ("asks", "wants a change, then asks"):
+            return Suspension({"for": context.node_id}, state=told)
+        handle = "left" if does == "chooses" else OUTPUT
+        return ExecutionResult({handle: DataValue("any", told)})
 
     async def resume(
         self, data: Any, inputs: Inputs, context: FlowContext, state: Any, answer: Any
     ) -> ExecutionResult:
-        return ExecutionResult({OUTPUT: DataValue("any", [state, answer])})
+        linked = await context.runtime.resolve_links(context.node_id, "input")
+        with self._lines.used(cast("list[Line]", linked)):
+            await asyncio.sleep(data.get("delay", 0))
+            return ExecutionResult({OUTPUT: DataValue("any", [state, answer])})
+
+    async def materialize(self, data: Any, output_handle: str, context: FlowContext) -> Any:
+        return Line(self._lines, f"line {context.node_id}:{data.get('tag', '')}")
 
 
-def _told(data: Mapping[str, Any], inputs: Inputs, context: FlowContext) -> Any:
-    arrived = sorted(str(each.value.value) for each in inputs.arrivals)
-    return f"{context.node_id}:{data.get('tag', '')}({'|'.join(arrived)})"
+class Lines:
+    """What links have opened, and what of it was closed while a node used it."""
+
+    def __init__(self) -> None:
+        self.open, self.misused = list[Line](), list[str]()
+
+    @contextmanager
+    def used(self, lines: Sequence[Line]) -> Iterator[None]:
+        """Watch that none of them is closed meanwhile."""
+        try:
+            yield
+        finally:
+            self.misused += [str(each) for each in lines if each not in self.open]
+
+
+class Line:
+    """Something that a linked node opens."""
+
+    def __init__(self, lines: Lines, name: str) -> None:
+        self._lines, self._name = lines, name
+
+    def __str__(self) -> str:
+        return self._name
+
+    async def __aenter__(self) -> Line:
+        self._lines.open.append(self)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lines.open.remove(self)
 
 
 class TellingTypes(GenericNodeTypes):
     """The catalogue of ``TellingNode``."""
 
-    def __init__(self, started: list[tuple[str, int]]) -> None:
+    def __init__(self, started: list[tuple[str, int]], lines: Lines) -> None:
         super().__init__({})
-        self._node = TellingNode(started)
+        self._node = TellingNode(started, lines)
         self._facts["step"] = NodeTypeInfo(
-            "step", "", OPEN_AND_LINK_PORTS, OPEN_AND_LINK_PORTS, replayable=True
+            "step", "", OPEN_AND_LINK_PORTS, OPEN_AND_LINK_PORTS, replayable=True, materializes=True
         )
 
 
@@ -97,13 +150,37 @@ def without_doubles(edges: Sequence[Edge]) -> tuple[Edge, ...]:
     return tuple(seen.values())
 
 
+def _ignored(done: asyncio.Future[None]) -> None:
+    """Let a command be refused: something else may have come first."""
+    done.add_done_callback(lambda it: it.exception())
+
+
+def _resume(execution: Execution) -> None:
+    if not execution.has_ended:
+        _ignored(execution.resume())
+
+
 def request_about(data: PlanRevisedData) -> dict[str, Any]:
     """What a person is asked about a change, as far as the driver reads it."""
     actions = ["approve", "reject"]
     return {**data, "kind": "plan-change", "answer": data.get("note", ""), "actions": actions}
 
 
-DOES = ("fails", "fails once", "asks", "chooses")
+def _inner(*nodes: dict[str, Any]) -> Graph:
+    """A graph that runs inside a node."""
+    documents = [{"type": "step", "name": each["id"], **each} for each in nodes]
+    return read_graph({"nodes": documents, "edges": []})[0]
+
+
+INNER = {
+    "runs a graph": _inner({"id": "i", "data": {"delay": 2}}, {"id": "j", "data": {"delay": 3}}),
+    "runs a graph that asks": _inner(
+        {"id": "i", "data": {"delay": 1}}, {"id": "j", "data": {"does": "asks"}}
+    ),
+    "runs a graph that fails": _inner({"id": "i"}, {"id": "j", "data": {"does": "fails"}}),
+}
+WANTS = ("wants a change", "wants a change, then asks")
+DOES = ("fails", "fails once", "asks", "chooses", *INNER)
 HANDLES = (OUTPUT, "left", "right")
 
 
@@ -112,7 +189,8 @@ class RevisedRun:
 
     Args:
         choices: What decides everything.
-        joins: Whether nodes may start with the first of their inputs; then results depend on time.
+        races: Whether nodes may start with the first of their inputs, and people cancel nodes, or all of it, and pause
+            it for a while; then results depend on time.
         on_failure: What follows from a failure after which a model writes a change; None: none does.
         by_nodes: Whether nodes may ask for changes, too.
     """
@@ -121,11 +199,11 @@ class RevisedRun:
         self,
         choices: ByteChoices,
         *,
-        joins: bool = False,
+        races: bool = False,
         on_failure: OnFailure | None = None,
         by_nodes: bool = False,
     ) -> None:
-        self.choices, self._joins = choices, joins
+        self.choices, self._races = choices, races
         self._count = 0
         self.refusals: list[str] = []
         self.written: dict[int, WrittenChange] = {}
@@ -148,8 +226,10 @@ class RevisedRun:
         ]
         self.graph = Graph(tuple(nodes), without_doubles(edges))
         self.moments = [choices.below(12) + 0.5 for _ in range(1 + choices.below(3))]
+        self.disturbances = [choices.below(12) + 0.25 for _ in range(races * choices.below(3))]
         self.started: list[tuple[str, int]] = []
-        self.catalogue = TellingTypes(self.started)
+        self.lines = Lines()
+        self.catalogue = TellingTypes(self.started, self.lines)
         self.journal = MemoryJournal()
         self.journal.batches.append([self._created()])
 
@@ -168,7 +248,7 @@ class RevisedRun:
         choices = self.choices
         data: dict[str, Any] = {"tag": choices.below(100), "delay": choices.below(5)}
         if self.options.replans_by_nodes and choices.one_in(3):
-            data["does"] = "wants a change"
+            data["does"] = WANTS[choices.below(len(WANTS))]
         elif self.options.max_replans and choices.one_in(4):
             data["does"] = "fails"
         elif choices.one_in(3):
@@ -176,7 +256,7 @@ class RevisedRun:
         return data
 
     def _policy(self) -> dict[str, Any]:
-        is_any = self._joins and self.choices.one_in(4)
+        is_any = self._races and self.choices.one_in(4)
         policy = {"join": "any" if is_any else "all", "retry": {"attempts": 2, "backoffS": 1}}
         return {**policy, "onError": "continue" if self.choices.one_in(6) else "fail"}
 
@@ -286,27 +366,86 @@ class RevisedRun:
                 loop.call_later(at, lambda: tasks.create_task(self.revise(execution)))
                 for at in self.moments
             ]
+            timers += [loop.call_later(at, self._disturb, execution) for at in self.disturbances]
             await execution.run()
             for each in timers:
                 each.cancel()
         return fold(await self.journal.events("x1"))
 
+    def _disturb(self, execution: Execution) -> None:
+        """Pause it for a while, cancel one of the nodes that run or wait, or now and then all of it."""
+        what = self.choices.below(6)
+        nodes = fold(self.journal.appended).nodes.values()
+        active = [each.path for each in nodes if each.status not in ENDED_NODE]
+        if what == 0:
+            execution.cancel("enough")
+        elif what < 3:
+            _ignored(execution.pause())
+            asyncio.get_running_loop().call_later(1.5, _resume, execution)
+        elif active:
+            path = active[self.choices.below(len(active))]
+            _ignored(execution.cancel_node(path, "enough"))
+
     async def recovered(self, events: Sequence[Event]) -> ExecutionState:
         """Go on after some of the events, as another process does; return the state at the end."""
         state = fold(events)
-        graph, _ = read_graph(state.graph or {})
         self.journal.batches[:] = [list(events)]
-        execution = self._execution(
-            graph,
-            history=History(events),
-            is_recovery=True,
-            wave_floors=state.waves.floors,
-        )
+        execution = self._loaded(state, events)
         self._answer_after(execution)
+        if state.pause == REQUESTED:
+            asyncio.get_running_loop().call_later(2, _resume, execution)
         for request_id in list(state.requests):
             asyncio.get_running_loop().call_later(2, self._answer, execution, request_id)
         await execution.run()
         return fold(await self.journal.events("x1"))
+
+    async def run_in_parts(self) -> ExecutionState:
+        """Run it; where it only waits for people, or is cut off, another process goes on with a change or an answer."""
+        execution, changes = self._execution(self.graph, last_seq=1, parks="always"), 3
+        self._cut_off_later(execution)
+        while await execution.run() in ("paused", "interrupted"):
+            events = self.journal.appended
+            state = fold(events)
+            execution = self._loaded(state, events, parks="always")
+            if changes and self.choices.one_in(2):
+                changes -= 1
+                _ignored(execution.revise(*self._likely_change(state)))
+            elif state.requests:
+                _ignored(execution.answer(next(iter(state.requests)), "yes"))
+            self._cut_off_later(execution)
+        return fold(self.journal.appended)
+
+    def _cut_off_later(self, execution: Execution) -> None:
+        if self.choices.one_in(3):
+            at_s = self.choices.below(6) + 0.5
+            cut_off = partial(execution.interrupt, at_once=True)
+            asyncio.get_running_loop().call_later(at_s, cut_off)
+
+    def _loaded(self, state: ExecutionState, events: Sequence[Event], **more: Any) -> Execution:
+        """Return the execution as another process has it, after some of its events."""
+        return self._execution(
+            read_graph(state.graph or {})[0],
+            history=History(events),
+            is_recovery=state.status == "executing",
+            wave_floors=state.waves.floors,
+            **more,
+        )
+
+    async def forked(self) -> ExecutionState:
+        """Run the graph that ran last again, with the results that there are; return the state at the end."""
+        events = self.journal.appended
+        state, host = fold(events), NodeHost("x1", {}, None, None, None, None)
+        graph, _ = read_graph(state.graph or {})
+        parent = ParentExecution(
+            "x1", Program(graph, self.catalogue), ParentHistory(events), host, self.options, None,
+            wave_floors=state.waves.floors,
+        )  # fmt: skip
+        self.graph = graph
+        self.journal.batches[:] = [[self._created()]]
+        execution = self._execution(graph, last_seq=1, reuse=Reuse("x1", [parent], (), {}))
+        self._answer_after(execution)
+        await execution.run()
+        return fold(self.journal.appended)
 
     async def from_scratch(self, graph: Graph) -> ExecutionState:
         """Run a graph that nothing changes; return its state."""

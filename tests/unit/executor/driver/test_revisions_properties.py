@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planwave.events import ENDED_NODE, ExecutionState
+from planwave.events import ENDED_NODE, Event, ExecutionState
+from planwave.graph.model import LINK
 from planwave.graph.reading.documents import read_graph
 from tests.support.engine.random_schedules import ByteChoices
 from tests.support.engine.revised_runs import REFUSALS, RevisedRun
@@ -19,19 +21,54 @@ def results_of(state: ExecutionState) -> dict[str, tuple[str, Any]]:
     return {path: (node.status, node.outputs) for path, node in state.nodes.items()}
 
 
+def own_results(state: ExecutionState) -> dict[str, tuple[str, Any]]:
+    """Without what ran inside nodes: of those that are reused nothing does."""
+    return {path: each for path, each in results_of(state).items() if "[" not in path}
+
+
+def check_waves(events: Sequence[Event]) -> None:
+    over: set[int] = set()
+    for event in events:
+        if event.type == "wave.completed" and event.path is None:
+            assert event.data["wave"] not in over, "a wave is over once"
+            over.add(event.data["wave"])
+        is_first = (
+            event.type == "node.started" and event.attempt == 1 and "[" not in str(event.path)
+        )
+        if is_first or (event.type == "wave.started" and event.path is None):
+            assert event.data["wave"] not in over, "no wave goes on after its end"
+
+
+def check_links(scene: RevisedRun) -> None:
+    """Each thing that a link has opened was closed once, and not while a node used it."""
+    assert scene.lines.open == []
+    assert scene.lines.misused == []
+
+
+def check_runs_once(events: Sequence[Event]) -> None:
+    """What has completed is not run again, nor is a node that was cancelled by itself."""
+    completed: set[tuple[str | None, int | None]] = set()
+    cancelled: set[str | None] = set()
+    for event in events:
+        if event.type == "node.started":
+            assert (event.path, event.attempt) not in completed, "what has completed runs again"
+            assert event.path not in cancelled, "what was cancelled runs again"
+        elif event.type == "node.completed":
+            completed.add((event.path, event.attempt))
+        elif event.type == "node.cancelled" and event.attempt and "[" not in str(event.path):
+            cancelled.add(event.path)
+
+
 def check_history(scene: RevisedRun, state: ExecutionState) -> None:
     """Every node has ended, once, and for a reason; no attempt ran twice."""
     assert state.is_over
+    check_links(scene)
     assert len(scene.started) == len(set(scene.started))
     assert all(node.status in ENDED_NODE for node in state.nodes.values())
-    assert [node["id"] for node in (state.graph or {"nodes": []})["nodes"]] == list(state.nodes)
-    over: set[int] = set()
-    for event in scene.journal.appended:
-        if event.type == "wave.completed":
-            assert event.data["wave"] not in over, "a wave is over once"
-            over.add(event.data["wave"])
-        if event.type in ("node.started", "wave.started") and event.attempt in (1, None):
-            assert event.data["wave"] not in over, "no wave goes on after its end"
+    own = [path for path in state.nodes if "[" not in path]
+    assert [node["id"] for node in (state.graph or {"nodes": []})["nodes"]] == own
+    check_waves(scene.journal.appended)
+    check_runs_once(scene.journal.appended)
     for node in state.nodes.values():
         assert node.status != "skipped" or node.reason
         assert node.status != "blocked" or node.cause
@@ -63,6 +100,7 @@ async def test_a_changed_run_that_is_recovered_after_any_batch_has_the_same_resu
     for cut in range(1, len(batches)):
         stored = [event for batch in batches[:cut] for event in batch]
         again = await scene.recovered(stored)
+        check_links(scene)
         if len(again.changes) == len(state.changes) > 0:
             assert results_of(again) == results_of(state), cut
 
@@ -70,8 +108,58 @@ async def test_a_changed_run_that_is_recovered_after_any_batch_has_the_same_resu
 @given(st.binary(min_size=120, max_size=300))
 @settings(max_examples=examples(80), deadline=None)
 @virtual_time
+async def test_a_run_that_is_changed_where_it_waits_equals_the_new_graph_from_scratch(
+    source: bytes,
+) -> None:
+    scene = RevisedRun(ByteChoices(source))
+    state = await scene.run_in_parts()
+    assert state.is_over
+    check_links(scene)
+    check_waves(scene.journal.appended)
+    check_runs_once(scene.journal.appended)
+    graph, _ = read_graph(state.graph or {})
+    expected = await scene.from_scratch(graph)
+    assert results_of(state) == results_of(expected)
+    assert state.status == expected.status
+
+
+@given(st.binary(min_size=120, max_size=300))
+@settings(max_examples=examples(50), deadline=None)
+@virtual_time
+async def test_a_fork_of_a_run_that_was_changed_runs_nothing_again(source: bytes) -> None:
+    scene = RevisedRun(ByteChoices(source))
+    state = await scene.run()
+    scene.started.clear()
+    again = await scene.forked()
+    completed = {path for path, node in state.nodes.items() if node.status == "completed"}
+    # What is linked may have had other inputs, by the time when it was first used.
+    users = {edge.target for edge in scene.graph.edges if edge.channel == LINK}
+    ran = {path for path, _ in scene.started if path.partition("[")[0] not in users}
+    assert completed.isdisjoint(ran)
+    assert own_results(again) == own_results(state)
+
+
+@given(st.binary(min_size=120, max_size=300))
+@settings(max_examples=examples(80), deadline=None)
+@virtual_time
 async def test_a_run_with_races_that_is_changed_ends_with_every_node_settled(source: bytes) -> None:
-    scene = RevisedRun(ByteChoices(source), joins=True)
+    scene = RevisedRun(ByteChoices(source), races=True)
     state = await scene.run()
     check_history(scene, state)
     assert set(scene.refusals) <= REFUSALS
+
+
+@given(st.binary(min_size=120, max_size=300))
+@settings(max_examples=examples(25), deadline=None)
+@virtual_time
+async def test_a_changed_run_with_races_is_recovered_after_any_batch(source: bytes) -> None:
+    scene = RevisedRun(ByteChoices(source), races=True)
+    await scene.run()
+    batches = list(scene.journal.batches)
+    for cut in range(1, len(batches)):
+        again = await scene.recovered([event for batch in batches[:cut] for event in batch])
+        assert again.is_over
+        assert all(node.status in ENDED_NODE for node in again.nodes.values())
+        check_links(scene)
+        check_waves(scene.journal.appended)
+        check_runs_once(scene.journal.appended)

@@ -31,6 +31,8 @@ _SMALL_USD: Final = 0.0001
 """Smaller amounts would have an exponent."""
 _MOST_STEPS: Final = 3
 """How many steps the request names, those that used most."""
+_PLANNING: Final = "changes of its plan"
+"""What used what no step has used."""
 
 
 def amount_text(name: str, amount: float) -> str:
@@ -244,7 +246,8 @@ def _most_used(by_path: Mapping[str, UsageTotal]) -> str:
 
     most = sorted(by_path.items(), key=weight, reverse=True)[:_MOST_STEPS]
     return ", ".join(
-        f"{path!r} ({amount_text('tokens', usage.input_tokens + usage.output_tokens)})"
+        f"{repr(path) if path else _PLANNING} "
+        f"({amount_text('tokens', usage.input_tokens + usage.output_tokens)})"
         for path, usage in most
     )
 

@@ -6,7 +6,7 @@ because it was made for what was there before. It is taken by the hash of the gr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from planwave.errors import Conflict, InputError, LimitExceeded
@@ -14,6 +14,7 @@ from planwave.events import ENDED_STATUS, ExecutionState
 from planwave.events.plan_changes import NO_GRAPH
 from planwave.graph.editing.difference import graph_difference
 from planwave.graph.editing.editor import PlanContent
+from planwave.graph.model import FLOW
 from planwave.graph.operations import Operation, operation_from_json, operation_json
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
@@ -102,13 +103,13 @@ def plan_of_run(state: ExecutionState) -> RevisedPlan:
 def forecast_of_rest(
     state: ExecutionState, graph: Graph, catalogue: NodeTypes, providers: Providers | None
 ) -> ForecastResponse | None:
-    """Return what the nodes of a graph will take that an execution has not begun; None where no prices are known.
+    """Return what the nodes of a graph will take that an execution has not begun, and that no failure blocks.
 
     Args:
         state: That of the execution.
         graph: The one that it runs, or that it would become.
         catalogue: The node types.
-        providers: The providers, with their prices.
+        providers: The providers, with their prices; without any, nothing is known.
     """
     if providers is None:
         return None
@@ -118,8 +119,24 @@ def forecast_of_rest(
         for path, outputs in given
         if outputs
     }
-    begun = state.changes.progress(state.nodes, graph).begun
+    progress = state.changes.progress(state.nodes, graph)
+    begun = {*progress.begun, *_blocked_by(progress.spent, graph)}
     return forecast(graph, catalogue, providers, goal=state.goal, inputs=values, begun=begun)
+
+
+def _blocked_by(spent: Collection[str], graph: Graph) -> set[str]:
+    """Return the nodes that cannot run, as nodes have failed for good; with these."""
+    blocked, stack = {*spent}, [*spent]
+    while stack:
+        for edge in graph.outgoing.get(stack.pop(), ()):
+            target = graph.by_id[edge.target]
+            edges = [e for e in graph.incoming[target.id] if e.channel == FLOW]
+            failed = (each.source in blocked for each in edges)
+            is_blocked = all(failed) if target.policy.join == "any" else any(failed)
+            if edge.channel == FLOW and is_blocked and target.id not in blocked:
+                blocked.add(target.id)
+                stack.append(target.id)
+    return blocked
 
 
 def replan_document(

@@ -145,6 +145,42 @@ async def test_prompt_can_be_left_at_any_point(before: list[str]) -> None:
     assert "Ctrl-D leaves the question open" in seen
 
 
+async def test_a_change_of_the_plan_is_shown_whole_with_the_forecast_of_the_rest() -> None:
+    post = {"id": "post", "name": "Post it", "type": "fetch", "data": {"url": "https://a.example/"}}
+    asked = {
+        "kind": "plan-change",
+        "prompt": "Change the plan of this run?",
+        "actions": ["approve", "reject"],
+        "answer": "Asks another source.",
+        "difference": {
+            "title": None,
+            "nodes": [{"id": "post", "change": "added", "after": post}],
+            "edges": [],
+            "reordered": [],
+        },
+        "additions": [{"kind": "host", "name": "a.example", "node": "post"}],
+        "forecast": {
+            "waves": 2, "nodes": 3, "calls": 2, "tokens": {"low": 100, "high": 200},
+            "cost_usd": {"low": 0.1, "high": 0.2}, "critical_path": ["post", "end"],
+            "effects": [{"node": "post", "type": "fetch", "effect": "write"}],
+        },
+    }  # fmt: skip
+    given, seen = await ask_person(["r"], request(asked))
+    assert given == PromptResult({"decision": "reject", "note": ""})
+    for shown in (
+        "Change the plan of this run?",
+        "Asks another source.",
+        "+ node post  fetch",
+        "https://a.example/",
+        "! host a.example  in post",
+        "The rest  3 steps in 2 waves",
+        "2 model calls",
+        "$0.10 to $0.20",
+        "Changes   post (write)",
+    ):
+        assert shown in seen, seen
+
+
 async def test_prompt_shows_remaining_time() -> None:
     _, seen = await ask_person([None], request(timeout_s=90, timeoutAction="reject"))
     assert "the step continues after 1 min 30 s, with reject" in seen

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planwave.events import Event
 from planwave.events.budget import (
     AMOUNTS,
     WALL_S,
@@ -16,6 +17,7 @@ from planwave.events.budget import (
     is_amount,
     used_text,
 )
+from planwave.events.types import typed_event
 
 
 @pytest.mark.parametrize(
@@ -52,6 +54,16 @@ def test_only_the_limits_that_do_not_suffice_are_proposed_higher() -> None:
     assert proposed({"usd": 5.0, "tokens": 2_000}, used, call) == {"tokens": 5_000}
     assert proposed({"usd": 0.001, "tokens": 9_000}, used, call) == {"usd": 0.005}
     assert proposed({"tokens": 8_000}, {"tokens": 4_000}, call, call) == {"tokens": 20_000}
+
+
+def test_what_changes_of_the_plan_have_used_is_named_as_such() -> None:
+    spending = Spending()
+    for seq, (path, tokens) in enumerate([("a", 70), (None, 80)], 1):
+        data = {"input_tokens": tokens}
+        spending.observe(typed_event(Event("x", seq, "", "usage", path, 1, data)))
+    request = budget_request(Budget({"tokens": 160}), {"tokens": 150}, spending, {})
+    told = "Most was used by changes of its plan (80 tokens), 'a' (70 tokens)."
+    assert told in request["message"]
 
 
 def test_more_time_is_proposed_once_it_is_used_up() -> None:

@@ -146,6 +146,19 @@ async def test_a_request_about_a_change_has_the_forecast_of_the_steps_that_have_
         assert [each["provider"] for each in forecast["models"]] == ["openai"]
 
 
+async def test_the_forecast_leaves_out_what_a_failure_blocks() -> None:
+    join_any = {"id": "any", "type": "text", "policy": {"join": "any"}, "data": {"text": "Any"}}
+    later = {"id": "later", "type": "text", "data": {"text": "Later"}}
+    ways = [("sent", "later"), ("count", "any"), ("draft", "any")]
+    more = [{"source": a, "target": b, "data": {"channel": "flow"}} for a, b in ways]
+    graph = {"nodes": [*GRAPH["nodes"], join_any, later], "edges": [*GRAPH["edges"], *more]}
+    adds = REPLACES[1:2]
+    async with changed_run(changes(*adds, LEAK), graph=graph) as (calls, path, _):
+        forecast = (await asked_in(calls, path))["request"]["forecast"]
+        # count has failed and stays, so sent and later are blocked; draft and any are done: words and leak are left
+        assert (forecast["nodes"], forecast["waves"]) == (2, 1), forecast
+
+
 async def test_a_step_that_names_the_default_model_asks_nobody_where_the_others_name_none() -> None:
     last = {"id": "ask", "type": "llm", "data": {"prompt": "Say it"}}
     after = {"source": "sent", "target": "ask", "data": {"channel": "flow"}}

@@ -67,6 +67,23 @@ async def test_a_link_shows_what_a_change_does_and_answers_once(decision: str, s
         assert len(models.requests) == 1
 
 
+async def test_of_two_people_who_decide_at_once_one_counts() -> None:
+    async with asking() as (calls, path, _):
+        asked = await asked_in(calls, path)
+        to = f"{path}/requests/{asked['request_id']}"
+        body = {"kind": "request", "request_id": asked["request_id"]}
+        link = f"/links/{(await calls.post_json(f'{path}/links', body, 201))['key']}"
+        async with asyncio.TaskGroup() as tasks:
+            approved = tasks.create_task(calls.post(to, json={"decision": "approve"}))
+            form = {"request_id": asked["request_id"], "decision": "reject"}
+            rejected = tasks.create_task(calls.post(link, data=form, headers=OWN_FORM))
+        statuses = approved.result().status_code, rejected.result().status_code
+        assert statuses in {(200, 410), (409, 200)}
+        document = await at_rest(calls, path)
+        assert document["status"] == ("completed" if statuses[0] == 200 else "failed")
+        assert len(document.get("changes", ())) == (statuses[0] == 200)
+
+
 # -- MCP --------------------------------------------------------------------------------------------
 
 

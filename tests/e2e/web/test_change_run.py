@@ -8,7 +8,7 @@ from typing import Any
 from playwright.async_api import Locator, Page, Route, expect
 
 from tests.support.browser.accessibility import assert_accessible_in_both_themes, resize
-from tests.support.browser.chromium import Pages
+from tests.support.browser.chromium import TABLET, Pages
 from tests.support.browser.scripted_model import Gate, ScriptedModel
 from tests.support.browser.steps import execute_graph, stored_events
 from tests.support.llm.fake_llm_server import ErrorReply, TextReply
@@ -305,6 +305,12 @@ async def test_the_steps_of_a_change_appear_as_they_are_written_and_are_gone_whe
     asked = page.get_by_role("region", name="Waiting for you")
     await expect(asked).to_be_visible()
     await expect(new).to_be_visible()
+    await resize(page, TABLET)
+    tabs = await page.get_by_role("tablist").bounding_box()
+    foot = await page.get_by_text("Choose a step to see its input").bounding_box()
+    assert tabs is not None
+    assert foot is not None
+    assert tabs["y"] + tabs["height"] <= foot["y"], "they lie over each other"
     await asked.get_by_role("button", name="Reject").click()
     assert (await stored_events(page, execution_id))[-1] == "execution.failed"
     await expect(page.get_by_role("button", name="Old, failed").first).to_be_visible()

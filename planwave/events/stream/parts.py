@@ -151,38 +151,46 @@ class End:
 Part = Text | Retraction | Status | End
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Paragraph:
-    """Text of one turn that was emitted; the first paragraph has no break before it."""
+    """Text of one turn that was emitted: its first piece, and all that follow; the first paragraph has no break before it.
 
-    speaker: str
-    turn: str
-    about: About
+    ``kept``: how many of its pieces stay, even if the attempt that streamed them fails.
+    """
+
+    first: Piece
     has_break: bool
     texts: list[str] = field(default_factory=list[str])
+    kept: int = 0
 
-    @property
-    def size(self) -> int:
-        """The number of its characters, with the break."""
-        return sum(map(len, self.texts))
+    def size(self, kept: int = 0) -> int:
+        """Return the number of its characters after some pieces, with the break."""
+        return sum(map(len, self.texts[kept:]))
 
-    def again(self) -> Piece:
-        """Return its text as one piece."""
-        text = "".join(self.texts)
-        text = text.removeprefix(_PARAGRAPH_BREAK) if self.has_break else text
-        return Piece(self.speaker, self.turn, "text", text, self.about)
+    def again(self, kept: int) -> list[Piece]:
+        """Return some pieces of it, to be emitted again."""
+        texts = self.texts[:kept]
+        if texts and self.has_break:
+            texts[0] = texts[0].removeprefix(_PARAGRAPH_BREAK)
+        return [self.first._replace(text=each) for each in texts]
 
 
 class _Speech:
-    """What the present attempt of a node has streamed, and how much text of the node was emitted."""
+    """What the present attempt of a node has streamed, and the paragraphs with text of it that may become void."""
 
-    __slots__ = ("_reasoning_length", "attempt", "emitted", "text")
+    __slots__ = ("_reasoning_length", "attempt", "paragraphs", "text")
 
     def __init__(self, attempt: int | None) -> None:
         self.attempt = attempt
         self.text = StreamedText()
-        self.emitted = 0
+        self.paragraphs = list[_Paragraph]()
         self._reasoning_length = 0
+
+    def keep(self) -> None:
+        """Let what was emitted stay from now on."""
+        for each in self.paragraphs:
+            each.kept = len(each.texts)
+        self.paragraphs.clear()
 
     def new_reasoning(self, offset: int, piece: str) -> str:
         """Return the new part of a piece, "" for a piece that begins after a gap; none is ever void."""
@@ -345,7 +353,8 @@ class PartReader:
         had_turn = self._turns.is_speaking(path)
         self._messaged.add(path)
         text = message_text(event.data.get("data"))
-        yield from self._push(Piece(path, f"message {event.seq}", "text", text, about))
+        turn = f"message {event.seq}"
+        yield from self._push(Piece(path, turn, "text", text, about, is_message=True))
         if not had_turn:
             yield from self._emit(self._turns.finish(path))
 
@@ -365,7 +374,7 @@ class PartReader:
                 self._results[path] = event
             yield from self._result(event, path, meta)
         if (speech := self._speeches.get(path)) is not None:
-            speech.emitted = 0  # other nodes may emit text now, so this text stays
+            speech.keep()  # other nodes may emit text now
         yield from self._emit(self._turns.finish(path))
 
     def _result(self, event: Event, path: str, meta: About) -> Iterator[Part]:
@@ -381,7 +390,7 @@ class PartReader:
         before = self._require_visibility()
         self._set_graph(changed_graph(self._graph, event.data["graph_change"]))
         after = self._require_visibility()
-        hidden = {each for each in self._speakers - self._messaged if not after.shows(each)}
+        hidden = {each for each in self._speakers if not after.shows(each)}
         yield from self._withdraw(hidden, {"change": event.data["change"]})
         for path, result in list(self._results.items()):
             if after.shows(path) and not before.shows(path):
@@ -389,34 +398,17 @@ class PartReader:
                 yield from self._emit(self._turns.finish(path))
 
     def _withdraw(self, paths: Collection[str], about: About) -> Iterator[Part]:
-        """Make the texts of nodes void, wherever they stand; other text after the first of them is emitted again."""
+        """Make the texts of nodes void, wherever they stand."""
         for path in paths:
-            self._turns.discard(path)
-            self._speakers.discard(path)
-            self._speeches.pop(path, None)
-        texts = self._paragraphs
-        first = next((at for at, each in enumerate(texts) if each.speaker in paths), None)
-        if first is not None:
-            self._paragraphs, following = texts[:first], texts[first:]
-            self._turn = self._paragraphs[-1].turn if self._paragraphs else None
-            self._is_cut = False
-            yield Retraction(sum(each.size for each in following), about)
-            yield from self._emit_again([each for each in following if each.speaker not in paths])
+            self._forget(path)
+        void: list[_Paragraph] = []
+        for each in self._paragraphs:
+            if each.first.speaker in paths and not each.first.is_message:
+                each.kept = 0
+                void.append(each)
+        yield from self._take_back(void, about)
         for path in sorted(paths):
             yield from self._emit(self._turns.finish(path))
-
-    def _emit_again(self, paragraphs: Sequence[_Paragraph]) -> Iterator[Part]:
-        """Emit paragraphs that were retracted with void text before them."""
-        ended: set[str] = set()
-        for each in paragraphs:
-            speech = self._speeches.get(each.speaker)
-            if speech is not None and speech.emitted:
-                speech.emitted -= each.size
-            else:
-                ended.add(each.speaker)
-        yield from self._emit([each.again() for each in paragraphs], is_again=True)
-        for path in ended & self._speeches.keys():
-            self._speeches[path].emitted = 0
 
     def _retract(self, path: str, about: About, *, or_status: bool = False) -> Iterator[Part]:
         """Make the streamed text of a node void; yield how much of it was emitted, if any was.
@@ -426,25 +418,53 @@ class PartReader:
             about: What the part is about.
             or_status: Whether a status is yielded where no text was emitted.
         """
-        speech = self._speeches.pop(path, None)
+        speech = self._speeches.get(path)
         if speech is not None:
-            self._turns.discard(path)
-            self._speakers.discard(path)
-            self._cut(speech.emitted)
-        if speech is not None and speech.emitted:
-            self._turn = None  # the break before the void text is void too
-            self._is_cut = False
-            yield Retraction(speech.emitted, about)
+            self._forget(path)
+        if speech is not None and speech.paragraphs:
+            yield from self._take_back(speech.paragraphs, about)
         elif or_status:
             yield Status(about)
 
-    def _cut(self, chars: int) -> None:
-        """Forget the last characters that were emitted, which are whole pieces."""
-        while chars > 0:
-            texts = self._paragraphs[-1].texts
-            chars -= len(texts.pop())
-            if not texts:
-                self._paragraphs.pop()
+    def _forget(self, path: str) -> None:
+        """Forget what a node has streamed, and drop what of it is not emitted yet."""
+        self._turns.discard(path)
+        self._speakers.discard(path)
+        self._speeches.pop(path, None)
+
+    def _take_back(self, void: Sequence[_Paragraph], about: About) -> Iterator[Part]:
+        """Make paragraphs void, apart from what is kept of them; other text after the first is emitted again."""
+        if not void:
+            return
+        texts, first = self._paragraphs, len(self._paragraphs) - 1
+        while texts[first] is not void[0]:
+            first -= 1
+        head, following = texts[first], texts[first + 1 :]
+        chars = head.size(head.kept) + sum(each.size() for each in following)
+        del texts[first + bool(head.kept) :], head.texts[head.kept :]
+        # The break before the void text is void too; what follows what is kept of it is another paragraph.
+        self._turn = texts[-1].first.turn if texts and texts[-1] is not head else None
+        self._is_cut = False
+        yield Retraction(chars, about)
+        gone = frozenset(void)
+        for each in following:
+            kept = each.kept if each in gone else len(each.texts)
+            yield from self._emit_again(each, kept)
+
+    def _emit_again(self, paragraph: _Paragraph, kept: int) -> Iterator[Part]:
+        """Emit pieces of a paragraph that were retracted with void text before them; they stay or not, as before."""
+        speech = self._speeches.get(paragraph.first.speaker)
+        may_fail = speech is not None and paragraph in speech.paragraphs
+        if speech is not None and may_fail:
+            speech.paragraphs.remove(paragraph)
+        yield from self._emit(paragraph.again(kept), is_again=True)
+        if not kept:
+            return
+        last = self._paragraphs[-1]
+        if paragraph.kept:
+            last.kept = len(last.texts) - kept + paragraph.kept
+        if speech is not None and not may_fail and last in speech.paragraphs:
+            speech.paragraphs.remove(last)
 
     def _remaining(self, event: Event, path: str) -> tuple[str, str] | None:
         """Return the turn and the text of a node's result that the node has not streamed, or None."""
@@ -475,12 +495,13 @@ class PartReader:
                 if self._turn != piece.turn or not self._paragraphs:
                     has_break = bool(self._paragraphs)
                     text = _PARAGRAPH_BREAK + text if has_break else text
-                    paragraph = _Paragraph(piece.speaker, piece.turn, piece.about, has_break)
-                    self._paragraphs.append(paragraph)
+                    self._paragraphs.append(_Paragraph(piece, has_break))
                 self._turn = piece.turn
-                self._paragraphs[-1].texts.append(text)
-                if (speech := self._speeches.get(piece.speaker)) is not None:
-                    speech.emitted += len(text)
+                paragraph = self._paragraphs[-1]
+                paragraph.texts.append(text)
+                speech = None if piece.is_message else self._speeches.get(piece.speaker)
+                if speech is not None and paragraph not in speech.paragraphs:
+                    speech.paragraphs.append(paragraph)
             yield Text(piece.kind, text, piece.about, is_again)
 
     def _end(self, event: Event) -> End:

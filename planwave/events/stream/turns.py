@@ -15,6 +15,7 @@ class Piece(NamedTuple):
         kind: ``text`` or ``reasoning``.
         text: The characters.
         about: What the text is about; see ``parts.py``.
+        is_message: A message, which stays whatever becomes of its node.
     """
 
     speaker: str
@@ -22,6 +23,7 @@ class Piece(NamedTuple):
     kind: Literal["text", "reasoning"]
     text: str
     about: Mapping[str, Any]
+    is_message: bool = False
 
 
 class TurnQueue:
@@ -64,8 +66,11 @@ class TurnQueue:
         return released
 
     def discard(self, speaker: str) -> None:
-        """Drop the buffered pieces of a speaker."""
-        self._waiting.pop(speaker, None)
+        """Drop the buffered pieces of a speaker, but for its messages."""
+        if messages := [each for each in self._waiting.get(speaker, ()) if each.is_message]:
+            self._waiting[speaker] = messages
+        else:
+            self._waiting.pop(speaker, None)
 
     def close(self) -> list[Piece]:
         """Return all buffered pieces, the longest-waiting speaker first."""

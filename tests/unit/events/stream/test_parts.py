@@ -66,3 +66,57 @@ def test_a_reply_that_is_void_cuts_nothing() -> None:
     story = Story(document("a")).delta("a", "Hel")("node.log", "a", kind="reply_cut", message="cut")
     story("node.retrying", "a", error={}, delay_s=0, next_attempt=2)
     assert not end_of(story("node.started", "a", 2)).is_cut
+
+
+def text_of(story: Story) -> str:
+    """What a reader has who takes back what is void."""
+    text = ""
+    for part in parts_of(story):
+        if isinstance(part, Text):
+            text += part.text
+        elif isinstance(part, Retraction):
+            assert 0 < part.chars <= len(text)
+            text = text[: -part.chars]
+    return text
+
+
+def said(story: Story, path: str, text: str) -> Story:
+    return story("node.event", path, event_type="message", data={"text": text})
+
+
+def waits(story: Story, path: str) -> Story:
+    return story("node.waiting", path, request_id="r9", request={}, key="k", index=1)
+
+
+def test_a_message_stays_when_its_node_fails_with_text_around_it() -> None:
+    story = said(Story(document("a")).delta("a", "Hel"), "a", "One moment.").delta("a", "lo")
+    assert text_of(story("node.failed", "a", error={}, handled=True)) == "One moment."
+
+
+def test_a_message_that_waits_for_its_turn_stays_when_its_node_fails() -> None:
+    story = said(Story(document("a b")).delta("a", "Hel"), "b", "One moment.").delta("b", "void")
+    story("node.failed", "b", error={}, handled=True)
+    assert text_of(story.done("a", "Hel")) == "Hel\n\nOne moment."
+
+
+def test_text_of_others_stays_when_a_node_fails_that_sent_a_message_after_it_waited() -> None:
+    story = said(waits(Story(document("a b")).delta("a", "Hel"), "a"), "a", "One moment.")
+    story.delta("b", "Other")("node.failed", "a", error={}, handled=True)
+    assert text_of(story) == "Hel\n\nOne moment.\n\nOther"
+
+
+def test_a_change_takes_back_what_a_dropped_node_streamed_and_not_its_message() -> None:
+    story = said(Story(document("a b")).delta("a", "Hel"), "a", "One moment.")
+    story("node.failed", "a", error={}).delta("b", "Other").change(document("b"))
+    assert text_of(story) == "One moment.\n\nOther"
+    streamed = said(Story(document("a b")).delta("a", "Hel"), "a", "One moment.")
+    assert text_of(streamed.change(document("a b c", "a>c"))) == "One moment."
+
+
+def test_after_a_change_an_attempt_still_takes_back_only_what_it_streamed_since_it_waited() -> None:
+    story = waits(
+        Story(document("a b")).delta("a", "void").done("a", "void").delta("b", "Kept"), "b"
+    )
+    story.delta("b", " not").change(document("a b c", "a>c"))
+    assert text_of(story) == "Kept not"
+    assert text_of(story("node.failed", "b", error={}, handled=True)) == "Kept"

@@ -10,6 +10,7 @@ from planwave.events.unreadable import guard_stored
 from planwave.executor.driver import plan_requests
 from planwave.executor.driver.attempts import delay_retry, reenter_interrupted
 from planwave.executor.driver.commands import apply_decision
+from planwave.executor.driver.endings import emit_not_run
 from planwave.executor.driver.run_state import RunState
 from planwave.executor.driver.timeouts import start_request_timer
 from planwave.executor.recovery.history import History
@@ -54,6 +55,7 @@ def resume_graph(run: RunState, graph_run: GraphRun, events: Sequence[Event]) ->
         for request_id, request in run.requests:
             if request_id not in open_ids:
                 start_request_timer(run, request_id, request)
+    emit_not_run(run, graph_run, unfinished.untold)
     unneeded = set(graph_run.schedule.unneeded())
     for node in sorted(unneeded):  # an interrupted one is not run again either
         graph_run.schedule.release(node)

@@ -351,6 +351,7 @@ class History:
                 each
                 for each in self.plan_asks
                 if each["by"] == "node" and each.get("path") != asked.get("path")
+                if asked["by"] != "person"  # what nodes asked for comes first, or was refused
             ]
         self.plan_changes += event.type == "plan.revised"
 

@@ -15,11 +15,13 @@ from planwave.events import Event
 from planwave.events.types import (
     PLAN_REVISED,
     NodeAnswered,
+    NodeBlocked,
     NodeCancelled,
     NodeCompleted,
     NodeFailed,
     NodeParked,
     NodeRetrying,
+    NodeSkipped,
     NodeStarted,
     NodeUnparked,
     NodeWaiting,
@@ -30,7 +32,7 @@ from planwave.events.types import (
 )
 from planwave.executor.recovery.history import seconds_between
 from planwave.executor.requests import PendingRequests, request_from_event
-from planwave.executor.scheduling.types import Decisions, NodeStatus
+from planwave.executor.scheduling.types import Decisions, NodeStatus, NotRun
 from planwave.executor.state import PARKED, QUEUED, Attempt, GraphRun
 from planwave.graph.model import Json
 from planwave.graph.outputs import Outputs, outputs_from_json
@@ -43,11 +45,13 @@ class Unfinished(NamedTuple):
         interrupted: Attempts that were running.
         ready: Attempts that had not started.
         retries: Attempts that wait for their backoff, with the seconds that are left.
+        untold: Which nodes do not run, as no event says yet: a change was awaited when that could be decided.
     """
 
     interrupted: list[Attempt]
     ready: list[Attempt]
     retries: list[tuple[Attempt, float]]
+    untold: Decisions
 
     def without(self, nodes: Collection[int]) -> Unfinished:
         """Return the attempts of all other nodes."""
@@ -55,6 +59,7 @@ class Unfinished(NamedTuple):
             [each for each in self.interrupted if each.node not in nodes],
             [each for each in self.ready if each.node not in nodes],
             [each for each in self.retries if each[0].node not in nodes],
+            self.untold,
         )
 
 
@@ -103,6 +108,8 @@ class _Replay:
         self._retry_times: dict[int, tuple[str, float]] = {}
         self._is_planning = False
         self._changes_to_come = changes
+        self._not_run: tuple[list[NotRun], ...] = ([], [], [])
+        self._told: set[int] = set()
 
     def follow_plan(self, event: PlanRequested | PlanRevised | PlanRefused) -> None:
         """Follow whether a change of the graph is awaited; one that was made forgives what failed before."""
@@ -125,7 +132,9 @@ class _Replay:
             self.add_starts(self._graph_run.schedule.decide())
 
     def add_starts(self, decisions: Decisions) -> None:
-        """Create the attempts that the schedule starts; its other decisions are in the events."""
+        """Create the attempts that the schedule starts; its other decisions are in the events, or will be."""
+        for each, decided in zip(self._not_run, decisions[1:4], strict=True):
+            each += decided
         for node, via in decisions.starts:
             if via is not None:
                 self._graph_run.join_winners[node] = via
@@ -151,7 +160,7 @@ class _Replay:
 
     def unfinished(self, now: str) -> Unfinished:
         """Return the attempts without an outcome."""
-        unfinished = Unfinished([], [], [])
+        unfinished = Unfinished([], [], [], self._untold())
         for node, attempt in self._graph_run.attempts.items():
             if attempt.phase is PARKED:
                 continue
@@ -164,6 +173,21 @@ class _Replay:
             else:
                 unfinished.ready.append(attempt)
         return unfinished
+
+    def _untold(self) -> Decisions:
+        """Return which nodes do not run, as no event says although it was decided here.
+
+        Of the facts of one turn the driver decides nothing if the last of them asks for a change.
+        """
+        told = self._told if self._is_planning else range(len(self._index))
+        skipped, blocked, cancelled = (
+            [each for each in decided if each[0] not in told] for decided in self._not_run
+        )
+        return Decisions((), skipped, blocked, cancelled, (), None, paused=False)
+
+    def not_run(self, node: int, event: NodeSkipped | NodeBlocked) -> None:
+        """Take note that an event says of a node that it does not run."""
+        self._told.add(node)
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -260,6 +284,7 @@ class _Replay:
     def cancelled(self, node: int, event: NodeCancelled) -> None:
         """Cancel a node, unless an earlier event has cancelled it already."""
         path, cause = event.path or "", event.data.get("cause") or ""
+        self._told.add(node)
         self._requests.cancel(path)
         schedule = self._graph_run.schedule
         status, is_unneeded = schedule.status[node], schedule.is_unneeded(node)
@@ -310,4 +335,6 @@ _APPLY: Final[Mapping[str, Callable[[_Replay, int, Any], None]]] = {
     "node.parked": _Replay.parked,
     "node.unparked": _Replay.unparked,
     "node.cancelled": _Replay.cancelled,
+    "node.skipped": _Replay.not_run,
+    "node.blocked": _Replay.not_run,
 }

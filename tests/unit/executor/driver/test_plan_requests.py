@@ -15,7 +15,7 @@ from planwave.executor.options import RunOptions
 from planwave.executor.ports import ChangeCalls, WrittenChange
 from planwave.executor.recovery.history import History
 from planwave.graph.editing.revision import graph_change
-from planwave.graph.model import Graph
+from planwave.graph.model import Graph, Policy
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import FlowContext, Suspension
 from tests.support.engine.generic_nodes import (
@@ -406,6 +406,24 @@ async def test_a_failure_that_a_policy_handles_asks_for_nothing() -> None:
     run = scene(Writer(AFTER), {"b": fails}, Graph(tuple(nodes), graph.edges))
     await run.run()
     assert run.event_names(*PLANS) == []
+
+
+@virtual_time
+async def test_what_was_skipped_in_the_turn_of_a_failure_is_told_after_a_crash_too() -> None:
+    policies = {"a": Policy(on_error="continue")}
+    graph = parse_graph("a b c", "a>c", policies=policies)
+    behaviors = {"a": after(1, raise_error), "b": after(1, raise_error)}
+    run = scene(Writer(), behaviors, graph)
+    run.interrupt_after(1.5)
+    assert await run.run() == "interrupted"
+    assert run.event_names("node.failed", "node.skipped", *PLANS) == [
+        "node.failed a",
+        "node.failed b",
+        "plan.requested",
+    ]
+    again = scene(Writer(), behaviors, graph, stored=run.stored)
+    assert await again.run() == "failed"
+    assert again.event_names("node.skipped", *PLANS) == ["node.skipped c", "plan.refused"]
 
 
 # -- changes that a person decides about -----------------------------------------------------------

@@ -41,6 +41,7 @@ NOW = "2026-01-01T00:00:00.000000+00:00"
 REFUSALS = {
     "frozen-node", "frozen-input", "used-id", "nothing-changed", "plan-changed", "change-requested",
     "approval-open",
+    "conflict", "at-rest",  # it has just ended
 }  # fmt: skip
 OUTPUT = "output"
 
@@ -206,7 +207,7 @@ class RevisedRun:
         self.choices, self._races = choices, races
         self._count = 0
         self.refusals: list[str] = []
-        self.written: dict[int, WrittenChange] = {}
+        self.written: dict[tuple[int, str], WrittenChange] = {}
         self.decisions: dict[str, bool] = {}
         self.shown: dict[int, list[Sequence[Event]]] = {}
         self._listener: Callable[[list[Event]], None] = lambda _: None
@@ -328,20 +329,21 @@ class RevisedRun:
         events: Sequence[Event],
         calls: ChangeCalls,
     ) -> WrittenChange:
-        """Write a random change, as a model does after a while, or refuse it; the same where it is asked again."""
+        """Write a random change, as a model does after a while, or refuse it; the same where it is asked the same."""
         self.shown.setdefault(number, []).append(events)
         await asyncio.sleep(self.choices.below(6))
         calls.ended({"input_tokens": number})
-        if number not in self.written:
-            state = fold(events)
-            refusal = Conflict("not today", code="refused") if self.choices.one_in(4) else None
-            if refusal is not None:
-                self.written[number] = WrittenChange(error=refusal)
-                return self.written[number]
-            graph, data = self._likely_change(state)
-            asked_first = request_about(data) if self.choices.one_in(2) else None
-            self.written[number] = WrittenChange(graph, data, request=asked_first)
-        return self.written[number]
+        state = fold(events)
+        asked_for = number, graph_hash(read_graph(state.graph or {})[0])
+        if asked_for not in self.written:
+            if self.choices.one_in(4):
+                refusal = Conflict("not today", code="refused")
+                self.written[asked_for] = WrittenChange(error=refusal)
+            else:
+                graph, data = self._likely_change(state)
+                asked_first = request_about(data) if self.choices.one_in(2) else None
+                self.written[asked_for] = WrittenChange(graph, data, request=asked_first)
+        return self.written[asked_for]
 
     def _likely_change(self, state: ExecutionState) -> tuple[Graph, PlanRevisedData]:
         """Return a random change that is seldom illegal: what a model writes is checked before."""

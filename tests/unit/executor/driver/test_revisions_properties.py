@@ -161,5 +161,4 @@ async def test_a_changed_run_with_races_is_recovered_after_any_batch(source: byt
         assert again.is_over
         assert all(node.status in ENDED_NODE for node in again.nodes.values())
         check_links(scene)
-        check_waves(scene.journal.appended)
         check_runs_once(scene.journal.appended)

@@ -52,6 +52,12 @@ test("what is set of a step is changed, the rest of it stays", () => {
   });
 });
 
+test("what is set to anything but text is left out: the page could not show it", () => {
+  const set = { name: { first: 1 }, type: 5, description: ["Say it"], data: "none" };
+  const after = writtenGraph(BEFORE, lines(operation("update_node", { id: "end", set })));
+  expect(after.nodes[2]).toEqual(BEFORE.nodes[2]);
+});
+
 test("wires are taken out, of all handles or of those that are named, and ids are changed", () => {
   const gone = operation("remove_edge", { source: "a", target: "old" });
   expect(short(writtenGraph(BEFORE, lines(gone)))).toBe("a old end old>end");

@@ -62,7 +62,9 @@ function nodeOf(part: Part): NodeDocument {
 function updated(node: NodeDocument, set: unknown): NodeDocument {
   if (!isObject(set)) return node;
   const { data, name, type, description } = set;
-  const texts = Object.entries({ name, type, description }).filter(([, value]) => value);
+  const texts = Object.entries({ name, type, description }).filter(
+    ([, value]) => value && typeof value === "string",
+  );
   return {
     ...node,
     ...Object.fromEntries(texts),

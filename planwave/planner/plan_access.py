@@ -123,9 +123,8 @@ def _models_of(node: Node, graph: Graph, resolve: _Resolve) -> Iterator[tuple[st
     edges = [
         each for each in graph.incoming.get(node.id, ()) if each.target_handle in _MODEL_HANDLES
     ]
-    for each in edges:
-        if each.channel == FLOW:
-            yield "model", f"computed: {each.source_handle} of {each.source}"
+    for name in _computed_models(node, graph):
+        yield "model", name
     fallback: Json = node.data.get("fallback")
     others = cast("list[Json]", fallback) if isinstance(fallback, list) else []
     choices = [cast("Mapping[str, Json]", each) for each in others if isinstance(each, dict)]
@@ -136,6 +135,13 @@ def _models_of(node: Node, graph: Graph, resolve: _Resolve) -> Iterator[tuple[st
         provider, model = resolve(provider, model)
         yield "provider", provider
         yield "model", f"{provider}/{model}"
+
+
+def _computed_models(node: Node, graph: Graph) -> Iterator[str]:
+    """Yield where the names of a node's provider and model come from."""
+    for edge in graph.incoming.get(node.id, ()):
+        if edge.target_handle in _MODEL_HANDLES and edge.channel == FLOW:
+            yield f"computed: {edge.source_handle} of {edge.source}"
 
 
 def _named(value: Json) -> str | None:
@@ -198,11 +204,11 @@ def _text(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-# -- where computed addresses come from -------------------------------------------------------------
+# -- where computed addresses and models come from --------------------------------------------------
 
 
 def _new_sources(before: Graph, after: Graph, catalogue: NodeTypes) -> Iterator[Access]:
-    """Yield the nodes that were changed, or newly lead there, and may give a computed address its host."""
+    """Yield the nodes that were changed, or newly lead there, and may give a computed address its host, or a model."""
     present = _present_ids(before, after)
     was = {now: before.by_id[then] for then, now in present.items()}
     same = {now for now, then in was.items() if _content(then) == _content(after.by_id[now])}
@@ -212,12 +218,12 @@ def _new_sources(before: Graph, after: Graph, catalogue: NodeTypes) -> Iterator[
     }
     named: dict[str, Collection[str]] | None = None
     for node in after.nodes:
-        own = dict.fromkeys(_unfixed_hosts(node, after))
+        own = dict.fromkeys(_computed(node, after, catalogue))
         nested = [
             each
             for graph in subgraphs_of(node, catalogue)
             for _, inner in all_nodes(graph, catalogue)
-            for each in _unfixed_hosts(inner, graph)
+            for each in _computed(inner, graph, catalogue)
         ]
         if not own and not nested:
             continue
@@ -226,14 +232,22 @@ def _new_sources(before: Graph, after: Graph, catalogue: NodeTypes) -> Iterator[
         if (
             not nested
             and node.id in was
-            and own == dict.fromkeys(_unfixed_hosts(was[node.id], before))
+            and own == dict.fromkeys(_computed(was[node.id], before, catalogue))
         ):
             sources.discard(node.id)  # what it asks for may be new, but not whom
         for each in after.nodes:
             if each.id in leads or (each.id in sources and each.id not in same):
-                yield from (
-                    Access("host", name, each.id) for name in {**own, **dict.fromkeys(nested)}
-                )
+                for kind, name in {**own, **dict.fromkeys(nested)}:
+                    yield Access(kind, name, each.id)
+
+
+def _computed(node: Node, graph: Graph, catalogue: NodeTypes) -> Iterator[tuple[str, str]]:
+    """Yield what a node asks that stands only in values: the kind, and the words for it."""
+    for name in _unfixed_hosts(node, graph):
+        yield "host", name
+    if calls_model(catalogue, node.type):
+        for name in _computed_models(node, graph):
+            yield "model", name
 
 
 def _sources(

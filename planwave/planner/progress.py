@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, cast
 from pydantic_core import from_json
 
 from planwave.graph.model import FLOW, LINK
+from planwave.planner.forbidden_fields import redact_forbidden
 
 ProgressKind = Literal["delta", "title", "node", "edge", "operation", "repair", "fix"]
 
@@ -25,9 +26,9 @@ class PlanProgress(NamedTuple):
 
     ``data`` by kind: ``delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node``
     ``{"id", "name", …}``; ``edge`` ``{"source", "target", "channel"}``; ``operation`` ``{"op", …}``:
-    what a change does besides adding nodes and edges, ``update_node`` with what it sets as ``set``; ``repair``
-    ``{"attempt", "diagnostics"}``: the model writes it again, so all parts before are void;
-    ``fix`` ``{"fix"}``. ``usage``, with ``repair``, is that of the attempt before it.
+    what a change does besides adding nodes and edges, ``update_node`` with what it sets as ``set``, but for the
+    values that no plan holds; ``repair`` ``{"attempt", "diagnostics"}``: the model writes it again, so all parts
+    before are void; ``fix`` ``{"fix"}``. ``usage``, with ``repair``, is that of the attempt before it.
     """
 
     kind: ProgressKind
@@ -112,7 +113,7 @@ class PlanScanner:
         else:
             data = _texts(operation, _OPERATION_FIELDS)
             if fields := _object_or_empty(operation.get("set")):
-                data["set"] = fields
+                _, data["set"], _ = redact_forbidden(fields)
             yield PlanProgress("operation", data)
 
     def _unreported(

@@ -278,3 +278,19 @@ def test_a_model_that_another_step_names_is_something_new() -> None:
     plan = make_graph(text_node("t", "own"), agent("a"))
     wired = make_graph(*plan.nodes, edges=[make_edge("t", "a", target_handle="provider")])
     assert ("model", "computed: output of t", "a") in access(plan, wired)
+
+
+@pytest.mark.parametrize("handle", ["provider", "model"])
+def test_a_changed_step_that_names_the_model_of_another_is_something_new(handle: str) -> None:
+    edges = [make_edge("t", "a", target_handle=handle), ("p", "t")]
+    plan = make_graph(text_node("p"), text_node("t", "own"), agent("a"), edges=edges)
+
+    def changed(step: Node) -> Graph:
+        kept = [step if each.id == step.id else each for each in plan.nodes]
+        return make_graph(*kept, edges=edges)
+
+    name = "computed: output of t"
+    assert access(plan, plan) == []
+    assert access(plan, changed(text_node("t", "evil"))) == [("model", name, "t")]
+    assert access(plan, changed(text_node("p", "evil"))) == [("model", name, "p")]
+    assert access(plan, changed(agent("a", userPrompt="Do more"))) == []

@@ -136,6 +136,14 @@ def test_an_operation_is_reported_with_its_closing_brace() -> None:
     assert list(scanner.feed("}")) == [PlanProgress("node", {"id": "a"})]
 
 
+def test_values_that_no_plan_holds_are_not_reported() -> None:
+    fields = {"data": {"headers": {"Authorization": "Bearer k-1"}, "url": "https://a.example/"}}
+    operation = {"op": "update_node", "id": "a", "set": fields}
+    (told,) = reported(json.dumps({"operations": [operation]}))
+    assert "k-1" not in str(told.data)
+    assert told.data["set"]["data"]["url"] == "https://a.example/"
+
+
 def test_malformed_operations_are_reported_as_far_as_they_can_be_read() -> None:
     text = '{"operations": ["x", {"op": "add_node", "node": 1}, {"op": "add_edge"}, {"id": {}}]}'
     assert [each.data for each in reported(text)] == [{"op": "add_node"}, {"op": "add_edge"}, {}]

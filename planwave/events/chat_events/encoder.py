@@ -419,10 +419,9 @@ class ChatEventEncoder:
 
     def _finish_speech(self, path: str, outputs: Mapping[str, Any]) -> None:
         """Settle what a node has said: streamed text that no reply confirmed becomes its result."""
-        blocks, speaker = self._list_of(path), self._speakers.get(path)
-        if blocks is None:
+        if self._list_of(path) is None:
             return
-        speaker = speaker or self._speaker(path, None)
+        speaker = self._speaker(path, None)
         if speaker.rounds and speaker.rounds[-1].is_open:
             unconfirmed = speaker.rounds[-1]
         else:
@@ -430,6 +429,7 @@ class ChatEventEncoder:
         text = "" if self._has_text(path, speaker) else self._visible_text(path, outputs)
         if unconfirmed.texts[REASONING].raw or not text:
             self._drop_speech(path, [unconfirmed])
+            unconfirmed.texts[TEXT].replace("")
         if text:
             change = unconfirmed.texts[TEXT].replace(text)
             self._show(path, speaker, unconfirmed, TEXT, change)

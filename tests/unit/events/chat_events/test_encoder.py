@@ -102,6 +102,26 @@ def test_a_change_leaves_out_what_a_dropped_node_said_and_how_it_failed() -> Non
     assert texts(live) == ["other", "One moment.", "error"]
 
 
+def test_a_text_after_reasoning_that_no_reply_confirmed_shows() -> None:
+    done = event(
+        5, "node.completed", "a", outputs={"output": {"type": "text", "value": "It is so."}}
+    )
+    live, _ = encoded(delta("a", "Hm.", kind="reasoning"), delta("a", "It is"), done)
+    assert texts(live) == ["It is so."]
+
+
+def test_a_streamed_text_shows_again_that_no_node_reads_any_more() -> None:
+    done = event(
+        5, "node.completed", "a", outputs={"output": {"type": "text", "value": "It is so."}}
+    )
+    live, _ = encoded(delta("a", "It is"), done)
+    assert texts(live) == ["It is so."]
+    live.encode(change(6, graph("a", "b", "c", edges="a>c")))
+    assert texts(live) == []
+    live.encode(change(7, graph("a", "b"), graph("a", "b", "c", edges="a>c")))
+    assert texts(live) == ["It is so."]
+
+
 def test_a_result_shows_once_no_node_reads_it_any_more_and_not_while_one_does() -> None:
     done = event(5, "node.completed", "a", outputs={"output": {"type": "text", "value": "It."}})
     live, _ = encoded(done, change(6, graph("a", "b", "c", edges="a>c")))

@@ -461,14 +461,14 @@ class ExecutionCommands(ExecutionQueries):
             StoreError, ShuttingDown: It stays as it is.
         """
         self.driver.check_open()
-        carried = self.driver.carried
         async with self.live_executions.acquire(execution_id) as live:
-            if carried is not None:
+            if (carried := self.driver.carried) is not None:
                 await carried.tail.catch_up(live)
             await self._finish_edit(live)
             async with live.commands:
-                if await self._is_left(live):
+                if not live.is_over:
                     self._require_types(live)
+                if await self._is_left(live):
                     await self._submit_left(live)
                     return await load_record(self._store, execution_id)
         return await self.send_command(execution_id, Resume())

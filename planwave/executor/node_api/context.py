@@ -22,7 +22,7 @@ from planwave.executor.messages import (
     NodeActivityChanged,
     NodeEmitted,
 )
-from planwave.executor.node_api.mailbox import Mailbox
+from planwave.executor.node_api.mailbox import Answer, Mailbox
 from planwave.executor.state import DONE, Attempt, ReplyTo, current_attempt
 from planwave.graph.model import Json
 from planwave.graph.protocols import NodeEvent
@@ -246,6 +246,22 @@ class Reservation:
             self._mailbox.post(BudgetReleased(self._attempt, reply))
 
 
+async def _reserved(
+    mailbox: Mailbox, asked: BudgetReserved, granted: asyncio.Future[Answer]
+) -> Reservation:
+    """Ask for amounts, and return their reservation once the budget has them."""
+    mailbox.post(asked)
+    reservation = Reservation(mailbox, asked.attempt, asked.reply)
+    try:
+        await granted
+    except BaseException:
+        reservation.release()
+        raise
+    finally:
+        mailbox.forget(asked.reply)
+    return reservation
+
+
 class NodeBudget:
     """The budget of one execution, for its nodes; satisfies ``graph.protocols.Budget``.
 
@@ -267,19 +283,13 @@ class NodeBudget:
         is_counted = attempt.counts(asyncio.current_task())
         blocks = calls_around.get()
         attempt.own_calls -= blocks  # while it waits, it does no own work
-        self._mailbox.post(BudgetReserved(attempt, amounts, reply, is_counted))
-        reservation = Reservation(self._mailbox, attempt, reply)
+        asked = BudgetReserved(attempt, amounts, reply, is_counted)
         try:
-            await granted
-        except BaseException:
-            reservation.release()
-            raise
+            return await _reserved(self._mailbox, asked, granted)
         finally:
             attempt.own_calls += blocks
             if attempt.waits is not None:
                 attempt.waits.discard(reply)
-            self._mailbox.forget(reply)
-        return reservation
 
 
 class ChangeBudget:
@@ -301,16 +311,8 @@ class ChangeBudget:
             Conflict: ``budget-used``: it does not have them, and nothing that runs gives any back.
         """
         reply, granted = self._mailbox.expect_reply()
-        self._mailbox.post(BudgetReserved(None, amounts, reply, is_counted=False))
-        reservation = Reservation(self._mailbox, None, reply)
-        try:
-            await granted
-        except BaseException:
-            reservation.release()
-            raise
-        finally:
-            self._mailbox.forget(reply)
-        return reservation
+        asked = BudgetReserved(None, amounts, reply, is_counted=False)
+        return await _reserved(self._mailbox, asked, granted)
 
 
 class ChangeCalls:

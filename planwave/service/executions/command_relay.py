@@ -221,7 +221,7 @@ class CommandRelay:
         outcome = {"error": error}
         await self._owners.settle(each.command_id, outcome)
         note = f"{each.command_id} {json.dumps(outcome)}"
-        # One that is too long for a note is read by who waits for it.
+        # The sender reads an outcome that is too long for a note from the database.
         self._notices.publish("outcomes", note if len(note) <= MOST_BYTES else str(each.command_id))
 
     async def _carry_out_once(self, each: OpenCommand, command: Command) -> None:

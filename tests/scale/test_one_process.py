@@ -17,7 +17,7 @@ from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.postgres.store import PostgresStore
 from tests.support.scale.account import account_of
 from tests.support.scale.installation import FAULTS
-from tests.support.scale.logging_nodes import read_runs
+from tests.support.scale.logging_nodes import RunLog
 from tests.support.scale.role_process import processes
 from tests.support.storage.postgres_server import IS_THERE, SKIP_REASON, running_postgres
 
@@ -49,16 +49,17 @@ async def test_a_killed_process_loses_nothing_and_does_nothing_twice(
 ) -> None:
     ids: list[str] = []
     with processes(tmp_path) as group:
+        run_log = RunLog(group.run_log)
         server = group.start("serve", "--port", "0", PLANWAVE_DATABASE_URL=durable_database)
         for _ in range(FAULTS):
             begun = [start(server.url) for _ in range(4)]
-            await all_run_twice(group.run_log, begun)
+            await all_run_twice(run_log, begun)
             server.kill()
             server.start()
             ids += begun
         async with PostgresStore.open(durable_database, read_only=True) as store:
             histories = {each: await ended(store, each) for each in ids}
-    account = account_of(histories, read_runs(group.run_log), NODES)
+    account = account_of(histories, run_log.runs(), NODES)
     assert account.faults() == {}, account
     assert account.run_again > 0, "no fault met a running node"
 
@@ -68,11 +69,11 @@ def start(url: str) -> str:
     return answer.json()["execution_id"]
 
 
-async def all_run_twice(run_log: Path, ids: list[str]) -> None:
+async def all_run_twice(run_log: RunLog, ids: list[str]) -> None:
     """Wait until each execution runs its second node: one that never gets on is set aside as a crash loop."""
     async with asyncio.timeout(60):
         while True:
-            runs = Counter(run.execution_id for run in read_runs(run_log))
+            runs = Counter(run.execution_id for run in run_log.runs())
             if all(runs[each] > 1 for each in ids):
                 return
             await asyncio.sleep(0.02)

@@ -20,7 +20,7 @@ from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.postgres.store import PostgresStore
 from tests.support.cli.command_process import PLANWAVE
 from tests.support.scale.account import Account, account_of, is_paused, resumed_after, takeover_s
-from tests.support.scale.logging_nodes import Run, read_runs
+from tests.support.scale.logging_nodes import Run, RunLog
 from tests.support.scale.relay import Relay
 from tests.support.scale.role_process import ProcessGroup, RoleProcess
 from tests.support.storage.next_version import NextStore
@@ -32,6 +32,7 @@ EXECUTIONS: Final = int(os.environ.get("SCALE_EXECUTIONS", "12"))
 LAYERS, WIDTH = 4, 3
 STEP_MS: Final = 600
 NODES: Final = [f"n{layer}-{i}" for layer in range(LAYERS) for i in range(WIDTH)]
+LAST_LAYER: Final = NODES[-WIDTH:]
 ONCE: Final = [f"n{layer}-0" for layer in range(1, LAYERS)]
 """Those with the effect ``once``."""
 GRAPH: Final[dict[str, Any]] = {
@@ -83,6 +84,7 @@ class Installation:
         self.group = group
         self.url, self._temporal, self._queue = database_url, temporal_address, task_queue
         self._relays = ExitStack()
+        self._run_log = RunLog(group.run_log)
         self.ids: list[str] = []
 
     def close(self) -> None:
@@ -156,17 +158,21 @@ class Installation:
 
     def runs(self, ids: Iterable[str]) -> Counter[str]:
         """Return how often nodes of executions have run, by execution."""
-        return Counter(each.execution_id for each in self.all_runs() if each.execution_id in {*ids})
+        return Counter(each.execution_id for each in self._runs_of(ids))
 
     def all_runs(self) -> list[Run]:
         """Return what all nodes have written."""
-        return read_runs(self.group.run_log)
+        return self._run_log.runs()
+
+    def _runs_of(self, ids: Iterable[str]) -> list[Run]:
+        some = {*ids}
+        return [each for each in self.all_runs() if each.execution_id in some]
 
     def drives(self, process: RoleProcess, ids: Sequence[str]) -> list[str]:
         """Return the executions of which a process ran the last node so far, and has not begun the last layer."""
-        runs = self.all_runs()
+        runs = self._runs_of(ids)
         last = {run.execution_id: run for run in runs}
-        at_end = {run.execution_id for run in runs if run.path in NODES[-WIDTH:]}
+        at_end = {run.execution_id for run in runs if run.path in LAST_LAYER}
         return [
             each
             for each in ids

@@ -82,10 +82,22 @@ def hang_file(run_log: Path) -> Path:
     return run_log.with_suffix(".hang")
 
 
-def read_runs(path: Path) -> list[Run]:
-    """Return all runs, in order."""
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return [
-        Run(execution_id, node, int(attempt), int(pid), float(at))
-        for execution_id, node, attempt, pid, at in map(str.split, lines)
-    ]
+class RunLog:
+    """What nodes have written; each time only what is new is read, as tests ask again and again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._read = path, 0
+        self._runs: list[Run] = []
+
+    def runs(self) -> list[Run]:
+        """Return all runs, in order."""
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                file.seek(self._read)
+                lines = file.read().decode().splitlines()
+                self._read = file.tell()
+            self._runs += [
+                Run(execution_id, node, int(attempt), int(pid), float(at))
+                for execution_id, node, attempt, pid, at in map(str.split, lines)
+            ]
+        return self._runs

@@ -50,7 +50,14 @@ def all_nodes(graph: Graph, catalogue: NodeTypes) -> Iterator[NestedNode]:
 
 
 def effects_of(node: Node, graph: Graph, catalogue: NodeTypes) -> Iterator[Effect]:
-    """Yield the effect of a node, and those of all nodes in the graphs inside it.
+    """Yield the effect of a node, and those of all nodes in the graphs inside it; see ``nodes_with_effects``."""
+    return (effect for _, effect in nodes_with_effects(node, graph, catalogue))
+
+
+def nodes_with_effects(
+    node: Node, graph: Graph, catalogue: NodeTypes
+) -> Iterator[tuple[Node, Effect]]:
+    """Yield a node and all nodes in the graphs inside it, with the effects that each has.
 
     What is known only in a run must not happen twice: nodes of unknown types, flows given by name,
     graphs that a wire brings.
@@ -60,11 +67,11 @@ def effects_of(node: Node, graph: Graph, catalogue: NodeTypes) -> Iterator[Effec
         node, graph = stack.pop()
         facts = catalogue.type_info(node.type)
         if facts is None:
-            yield "once"
+            yield node, "once"
             continue
-        yield effect_of(node, facts, graph)
+        yield node, effect_of(node, facts, graph)
         inside = subgraphs_of(node, catalogue)
         wired = {edge.target_handle for edge in graph.incoming.get(node.id, ())}
         if facts.runs_graphs and (not inside or wired.intersection(facts.graph_fields)):
-            yield "once"
+            yield node, "once"
         stack += [(each, inner) for inner in inside for each in inner.nodes]

@@ -14,8 +14,8 @@ from planwave.errors import InputError
 from planwave.expressions import NODES
 from planwave.expressions.renaming import may_name_any_node
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Json, Node
-from planwave.graph.protocols import NodeTypes, effect_of
-from planwave.graph.subgraphs import all_nodes, effects_of, subgraphs_of
+from planwave.graph.protocols import NodeTypes
+from planwave.graph.subgraphs import all_nodes, effects_of, nodes_with_effects, subgraphs_of
 from planwave.planner.capabilities import SERVER_TYPE, calls_model
 from planwave.providers.protocols import Providers
 
@@ -48,7 +48,7 @@ _Resolve = Callable[[str | None, str | None], tuple[str, str]]
 class Access(NamedTuple):
     """One thing outside of a graph, and the node of the graph that reaches it.
 
-    ``kind`` is ``effect`` (its name is the effect and the type: ``write http_tool``), ``tool``, ``server``,
+    ``kind`` is ``effect`` (its name is the effect and the type: ``write http_tool``; once for each step), ``tool``, ``server``,
     ``host``, ``provider``, ``model`` or ``flow``; ``link``: a tool that changes something is given to another node;
     ``safeguard``: what fell away (its name says it). ``node`` is the node of the graph itself around it.
     """
@@ -62,6 +62,8 @@ def new_access(
     before: Graph, after: Graph, catalogue: NodeTypes, providers: Providers | None = None
 ) -> list[Access]:
     """Return what a graph reaches that another one does not, each once, and the safeguards that it lost.
+
+    Steps with effects are compared one by one: what one more of a kind does, or a changed one, nobody has seen.
 
     Args:
         before: That other one.
@@ -78,7 +80,7 @@ def new_access(
             new.setdefault(named[:2], named)
     for each in _lost(before, after, catalogue):
         new.setdefault(each[:2], each)
-    found = list(new.values())
+    found = [*_new_acts(before, after, catalogue), *new.values()]
     return found + [e for e in _new_sources(before, after, catalogue) if e[:2] not in new]
 
 
@@ -103,9 +105,6 @@ def _access_of(graph: Graph, catalogue: NodeTypes, resolve: _Resolve) -> Iterato
 def _of_node(
     node: Node, graph: Graph, catalogue: NodeTypes, resolve: _Resolve
 ) -> Iterator[tuple[str, str]]:
-    facts = catalogue.type_info(node.type)
-    if facts is not None and (effect := effect_of(node, facts, graph)) in _LOUD:
-        yield "effect", f"{effect} {node.type}"
     if node.type in _NAMED:
         kind, field = _NAMED[node.type]
         yield kind, _text(node.data.get(field))
@@ -202,6 +201,53 @@ def _text(value: Json) -> str:
         fields = cast("dict[str, Json]", value)
         value = fields.get("name") or fields.get("id") or json.dumps(fields, sort_keys=True)
     return value if isinstance(value, str) else json.dumps(value)
+
+
+# -- steps that change something outside -----------------------------------------------------------
+
+
+def _new_acts(before: Graph, after: Graph, catalogue: NodeTypes) -> Iterator[Access]:
+    """Yield the effects of each step that is new or not as it was, and those that a step had not before.
+
+    A step of another id is a new one, also with the content of one that is gone: that may have acted already.
+    """
+    acts_before = _acts_of(before, catalogue)
+    for node_id, acts in _acts_of(after, catalogue).items():
+        old = before.by_id.get(node_id)
+        is_same = old is not None and _content(old) == _content(after.by_id[node_id])
+        known = acts_before[node_id] if is_same else {}
+        for name, is_own in acts.items():
+            # A tool that a step is newly given is told as a link.
+            if name not in known and (is_own or (old is not None and not is_same)):
+                yield Access("effect", name, node_id)
+
+
+def _acts_of(graph: Graph, catalogue: NodeTypes) -> dict[str, dict[str, bool]]:
+    """Return by node its effects and those of the tools that it is given, at any depth: whether it has them itself."""
+    own = {
+        top.id: [
+            f"{effect} {each.type}"
+            for each, effect in nodes_with_effects(top, graph, catalogue)
+            if effect in _LOUD
+        ]
+        for top in graph.nodes
+    }
+    acts: dict[str, dict[str, bool]] = {}
+    for node_id, names in own.items():
+        given = dict.fromkeys((n for each in _given_to(graph, node_id) for n in own[each]), False)
+        acts[node_id] = {**given, **dict.fromkeys(names, True)}
+    return acts
+
+
+def _given_to(graph: Graph, node_id: str) -> set[str]:
+    """Return the nodes that are linked to a node, also by way of others."""
+    given, stack = set[str](), [node_id]
+    while stack:
+        for edge in graph.incoming.get(stack.pop(), ()):
+            if edge.channel == LINK and edge.source not in given and edge.source in graph.by_id:
+                given.add(edge.source)
+                stack.append(edge.source)
+    return given
 
 
 # -- where computed addresses and models come from --------------------------------------------------

@@ -78,7 +78,7 @@ def proposal_lines(proposal: Mapping[str, Any]) -> Iterator[Text]:
     yield from _difference_lines(proposal["difference"])
     additions = [json_object(each) for each in proposal["additions"]]
     for words, is_lost in (
-        ("New: the plan does not reach this yet", False),
+        ("New: the plan does not do or reach this yet", False),
         ("Lost: this guards the plan now", True),
     ):
         found = [each for each in additions if (each["kind"] == "safeguard") is is_lost]

@@ -109,7 +109,7 @@ def _told(data: PlanRevisedData, additions: Sequence[AdditionDocument]) -> Itera
     parts = {
         "New or changed": [each["id"] for each in change["nodes"]],
         "Dropped": change["dropped_nodes"],
-        "It would reach what the plan does not": [
+        "It would do or reach what the plan does not": [
             f"{each['kind']} {each['name']}" for each in additions if each["kind"] != SAFEGUARD
         ],
         "It would lose what guards the plan": [

@@ -30,7 +30,7 @@ from tests.support.service.written_changes import (
 OWN_FORM = {"origin": "http://127.0.0.1"}
 TOLD = (
     "Change the plan of this run? New or changed: words, see. Dropped: count. "
-    "It would reach what the plan does not: host other.example."
+    "It would do or reach what the plan does not: host other.example."
 )
 
 

@@ -135,7 +135,7 @@ def test_what_a_result_has_a_model_add_ends_in_a_question_and_never_in_a_start(
     paused = invoke("run", "Write a report", "--replan", "1")
     assert paused.exit_code == 0, paused.output
     assert "the run: waiting for an answer" in paused.stdout
-    assert "It would reach what the plan does not: host 127.0.0.1:9" in paused.stdout
+    assert "It would do or reach what the plan does not: host 127.0.0.1:9" in paused.stdout
     before = invoke_json("show", "last")
     assert {each["path"]: each["status"] for each in before["nodes"]} == {
         "look": "completed", "old": "failed", "end": "pending",

@@ -277,7 +277,7 @@ async def test_a_change_that_a_model_writes_after_a_failure_is_decided_on_the_pa
     asked = page.get_by_role("region", name="Waiting for you")
     await expect(asked).to_contain_text("Change the plan of this run?")
     await expect(run).to_contain_text("Asks another model.")
-    await expect(run).to_contain_text("It would reach what the plan does not yet:")
+    await expect(run).to_contain_text("It would do or reach what the plan does not yet:")
     await expect(run).not_to_contain_text("A model writes")
     await assert_accessible_at_widths(page, "change-asked")
     await asked.get_by_role("button", name="Approve").click()

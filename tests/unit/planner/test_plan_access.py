@@ -79,7 +79,8 @@ def test_a_question_that_no_longer_comes_before_what_changes_something_is_named(
         edges=[("facts", "q"), way("q", "post", "approve")],
     )  # fmt: skip
     without_both = make_graph(FACTS, text_node("x"))
-    assert access(ASKED, between) == access(ASKED, renamed) == []
+    assert access(ASKED, between) == []
+    assert access(ASKED, renamed) == [("effect", "write fetch", "post")]
     assert access(ASKED, without_both) == [("safeguard", "the approval 'ask'", "ask")]
 
 
@@ -99,6 +100,65 @@ def test_what_guarded_a_step_that_is_gone_is_named_at_any_depth() -> None:
         ("safeguard", "approval of 'i'", "l"),
     ]
     assert access(before, make_graph(careful._replace(id="b"), loop(inner))) == []
+
+
+def test_each_step_with_an_effect_is_named_where_it_is_new_or_not_as_it_was() -> None:
+    act = ("effect", "write fetch", "send")
+
+    def beside(*nodes: Node) -> Graph:
+        return make_graph(*ASKED.nodes[:2], *nodes, edges=ASKED.edges)
+
+    def sending(**data: Any) -> Node:
+        return SEND._replace(data={**SEND.data, **data})
+
+    twin = SEND._replace(id="twin")
+    assert access(ASKED, beside(SEND, twin)) == [("effect", "write fetch", "twin")]
+    assert access(ASKED, beside(sending(body="All of it"))) == [act]
+    assert access(ASKED, beside(sending(params={"to": "all"}))) == [act]
+    assert access(ASKED, beside(SEND._replace(name="Post it"))) == []
+    reads = beside(sending(method="GET"))
+    assert access(reads, ASKED) == [act]
+    assert access(ASKED, reads) == []
+    wired = make_graph(*reads.nodes, edges=[*reads.edges, make_edge("facts", "send", target_handle="method")])  # fmt: skip
+    assert act in access(reads, wired), "its method is known only in the run"
+    calls = [Node(each, "tool", each, data={"name": "mail"}) for each in "ab"]
+    assert access(make_graph(calls[0]), make_graph(*calls)) == [("effect", "once tool", "b")]
+
+
+def test_a_step_around_one_with_an_effect_is_named_where_it_is_not_as_it_was() -> None:
+    def loop(items: str, **data: Any) -> Graph:
+        inner = {"id": "i", "type": "fetch", "data": {**SEND.data, **data}}
+        body = {"nodes": [inner], "edges": []}
+        return make_graph(Node("l", "loop", "L", data={"items": items, "body": body}))
+
+    act = [("effect", "write fetch", "l")]
+    assert access(loop("[1]"), loop("[1]", body="x")) == act
+    assert access(loop("[1]"), loop("[1, 2]")) == act
+    assert access(loop("[1]"), loop("[1]")) == []
+
+
+def test_a_step_whose_graph_is_known_only_in_the_run_is_named_as_one_that_may_do_anything() -> None:
+    def each(node_id: str, items: str = "[1]") -> Node:
+        return Node(node_id, "loop", "L", data={"items": items, "flow": "Mail"})
+
+    before = make_graph(each("a"))
+    assert access(before, make_graph(each("a"), each("b"))) == [("effect", "once loop", "b")]
+    assert access(before, make_graph(each("a", "[1, 2]"))) == [("effect", "once loop", "a")]
+    assert access(before, before) == []
+
+
+def test_a_step_that_is_given_a_tool_with_an_effect_is_named_where_it_is_not_as_it_was() -> None:
+    post = Node("post", "http_tool", "Post", data={"name": "post", "url": "https://a.example/", "method": "POST"})  # fmt: skip
+    links = [
+        make_edge("post", "helper", channel="link", source_handle="tool", target_handle="tools"),
+        make_edge("helper", "a", channel="link", source_handle="agent", target_handle="agents"),
+    ]
+
+    def told(words: str) -> Graph:
+        return make_graph(post, agent("helper"), agent("a", userPrompt=words), edges=links)
+
+    assert access(told("Sum it up"), told("Post it")) == [("effect", "write http_tool", "a")]
+    assert access(told("Sum it up"), told("Sum it up")) == []
 
 
 def test_a_tool_that_changes_something_and_is_given_to_another_step_is_named() -> None:

@@ -119,6 +119,6 @@ def test_a_proposal_says_apart_what_is_new_and_what_is_lost() -> None:
     ]
     proposal = {"answer": "", "difference": difference, "additions": additions}
     assert [line.plain for line in proposal_lines(proposal)] == [
-        "New: the plan does not reach this yet", "! host example.org  in x",
+        "New: the plan does not do or reach this yet", "! host example.org  in x",
         "Lost: this guards the plan now", "! safeguard approval step ask  in ask",
     ]  # fmt: skip

@@ -132,6 +132,30 @@ async def test_a_change_that_reaches_something_new_asks_a_person_and_nothing_of_
         assert len(models.requests) == 1
 
 
+POST = {"id": "post", "type": "fetch", "data": {"url": "http://127.0.0.1:9/", "method": "POST"}}
+TELLS = {"op": "update_node", "id": "post", "set": {"data": {"params": {"to": "everybody"}}}}
+
+
+@pytest.mark.parametrize("tells", [False, True])
+async def test_a_change_of_a_step_with_an_effect_asks_a_person_although_the_plan_has_it_already(
+    *, tells: bool
+) -> None:
+    way = {"source": "sent", "target": "post", "data": {"channel": "flow"}}
+    graph = {"nodes": [*GRAPH["nodes"], POST], "edges": [*GRAPH["edges"], way]}
+    operations = [*REPLACES, TELLS] if tells else REPLACES
+    async with changed_run(changes(*operations), graph=graph) as (calls, path, _):
+        document = await calls.get_json(f"{path}/document")
+        if not tells:
+            assert document["failures"] == ["post"], "nobody was asked about the step as it was"
+            return
+        asked = await asked_in(calls, path)
+        assert asked["request"]["additions"] == [
+            {"kind": "effect", "name": "write fetch", "node": "post"}
+        ]
+        statuses = {node["path"]: node["status"] for node in document["nodes"]}
+        assert (document["status"], statuses["post"]) == ("paused", "pending")
+
+
 async def test_a_request_about_a_change_has_the_forecast_of_the_steps_that_have_not_begun() -> None:
     agent = {
         "op": "add_node",

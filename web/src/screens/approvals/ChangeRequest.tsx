@@ -35,7 +35,7 @@ export function ChangeRequest({ request, graph }: ChangeRequestProps) {
   return (
     <>
       {change.answer && <p dir="auto">{change.answer}</p>}
-      <Reach words="It would reach what the plan does not yet:" additions={reached} />
+      <Reach words="It would do or reach what the plan does not yet:" additions={reached} />
       <Reach words="It would lose what guards the plan:" additions={lost} />
       <Differences diff={change.difference} graph={graph ?? NO_GRAPH} isWhole />
       {forecast && (

@@ -153,7 +153,7 @@ test("a proposal is drawn over the plan, says all that it would reach, and is ta
   expect(await step("History, dropped")).toBeTruthy();
   expect(await step("Draft, completed")).toBeTruthy();
   expect(proposal.getByText("Adds the costs.")).toBeTruthy();
-  expect(proposal.getByText(/would reach/).textContent).toContain("host e.example in costs");
+  expect(proposal.getByText(/would do or reach/).textContent).toContain("host e.example in costs");
   expect(proposal.getByText(/would lose/).textContent).toContain("safeguard approval in old");
   expect(proposal.getByText(/data\.url/).textContent).toContain("https://e.example/");
   expect(JSON.parse(api.requests.find(({ route }) => route === ROUTE)?.body ?? "")).toEqual({

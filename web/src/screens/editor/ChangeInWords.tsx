@@ -220,7 +220,7 @@ function Proposal({ proposal, before, onEdit, onDrop }: ProposalProps) {
         {words}, by {model || provider}
       </p>
       <Reach
-        words="It would reach what the plan does not yet:"
+        words="It would do or reach what the plan does not yet:"
         additions={additions.filter((each) => !isLost(each))}
       />
       <Reach words="It would lose what guards the plan:" additions={additions.filter(isLost)} />

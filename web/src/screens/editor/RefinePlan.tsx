@@ -107,7 +107,7 @@ function Proposal({ proposal, graph, isTaking, onTake, onClose }: ProposalProps)
       <div className={styles.differences}>
         <Differences diff={difference} graph={graph} isWhole />
       </div>
-      <Reach words="It would reach what the plan does not yet:" additions={reached} />
+      <Reach words="It would do or reach what the plan does not yet:" additions={reached} />
       <Reach words="It would lose what guards the plan:" additions={lost} />
       <div className={styles.buttons}>
         <Button icon="tick" onClick={onTake} disabledReason={isTaking ? "Taking it …" : undefined}>

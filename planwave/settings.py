@@ -242,7 +242,7 @@ class Limits(EnvFirstSettings):
     plan_operations: int = Field(default=500, ge=1, le=10_000)
     """Operations in one change of a plan."""
     plan_revisions: int = Field(default=1_000, ge=1, le=100_000)
-    """Revisions of a plan that are kept; above it the oldest goes that nothing refers to."""
+    """Revisions of a plan that are kept, above it the oldest goes that nothing refers to; and changes of one execution."""
     nodes: int = Field(default=200, ge=1, le=1_000)
     """Nodes of a graph."""
     edges: int = Field(default=1_000, ge=0, le=10_000)

@@ -18,7 +18,7 @@ from planwave.ids import new_id
 from planwave.planner.plan_access import additions_of
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.executions.command_rules import NOTE_CHARS, Revise
+from planwave.service.executions.command_rules import NOTE_CHARS, Revise, require_changeable
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.run_spec import require_inputs_for, run_spec_from_events
 from planwave.service.flows.flow_queries import flows_of_caller
@@ -108,7 +108,8 @@ class ExecutionChanges:
 
         Raises:
             NotFound: There is none of that id.
-            Conflict: ``already-ended``, ``not-started``, ``approval-open``, ``restricted-run``, ``plan-changed``.
+            Conflict: ``already-ended``, ``not-started``, ``approval-open``, ``restricted-run``, ``plan-changed``;
+                ``revision-limit``: it was changed as often as the limit ``plan_revisions`` says.
             PreconditionFailed: ``plan-changed``: it runs another graph than any of those expected.
             GraphInvalid: The graph cannot run, or what has begun would change: ``frozen-node``, ``frozen-input``,
                 ``used-id``; ``nothing-changed``.
@@ -131,7 +132,8 @@ class ExecutionChanges:
         document = changed_graph(before_graph, graph_change(before_graph, new.document))
         versions = None if expected is None else sorted(expected)
         by, shown = current_principal().as_json(), self._shown(state, new)
-        command = Revise(document, versions, note[:NOTE_CHARS], by, *shown)
+        most = self._dependencies.limits.plan_revisions
+        command = Revise(document, versions, note[:NOTE_CHARS], by, *shown, most)
         command.check(state)
         await self._executions.send_command(execution_id, command)
         after = await self._executions.live_executions.state(execution_id)
@@ -179,7 +181,7 @@ class ExecutionChanges:
         require_words(request, dependencies.limits.goal_chars)
         state = await self._executions.live_executions.state(execution_id)
         if state.status not in ENDED_STATUS:  # else a fork takes it
-            Revise(state.graph or NO_GRAPH, None, "", current_principal().as_json()).check(state)
+            require_changeable(state, dependencies.limits.plan_revisions)
         plan = plan_of_run(state)
         revision = await self._revisions.write_revision(
             state.plan_id or new_id(), plan, request, chosen, on_progress

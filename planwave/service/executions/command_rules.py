@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 NOTE_CHARS: Final = 1_000
 """The characters of the note of a change."""
 _NODES_SHOWN: Final = 8
+_FORK_HINT: Final = "fork it with the changed graph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +245,7 @@ class Revise:
         revised_by: Who asked for it.
         additions: What it reaches that the graph that is run does not: for who approves it, where the plan needs that.
         forecast: What the nodes will take that have not begun: likewise.
+        most: See ``require_changeable``.
     """
 
     graph: GraphDocument
@@ -252,26 +254,16 @@ class Revise:
     revised_by: PrincipalDocument
     additions: Sequence[AdditionDocument] = ()
     forecast: ForecastResponse | None = None
+    most: int | None = None
 
     def check(self, state: ExecutionState) -> None:
         """Raise if the graph of the execution cannot be changed now.
 
         Raises:
-            Conflict: ``already-ended``, ``not-started``; ``restricted-run``: only a part of the graph is run.
+            Conflict: See ``require_changeable``.
             PreconditionFailed: ``plan-changed``: the graph has another hash.
         """
-        if state.status in ENDED_STATUS:
-            hint = "fork it with the changed graph"
-            message = f"execution {state.execution_id} is already {state.status}"
-            raise Conflict(message, code="already-ended", hint=hint)
-        _require_started(state)
-        options = state.options or {}
-        if options.get("run_to") or options.get("run_from"):
-            raise Conflict(
-                "the execution runs a part of its graph only",
-                code="restricted-run",
-                hint="fork it with the changed graph",
-            )
+        require_changeable(state, self.most)
         require_version(state.plan_hash or hash_of_graph(state), self.expected)
 
     def send(self, execution: Execution, state: ExecutionState) -> asyncio.Future[None]:
@@ -384,6 +376,30 @@ def require_version(present: str, expected: Sequence[str] | None) -> None:
             code="plan-changed",
             hint="read the execution again, and make the change for what it runs now",
         )
+
+
+def require_changeable(state: ExecutionState, most: int | None) -> None:
+    """Raise if the graph of an execution cannot be changed now, whatever it is to become.
+
+    Args:
+        state: The state of the execution.
+        most: How often the graph of one execution may be changed (``plan_revisions``); None for any number.
+
+    Raises:
+        Conflict: ``already-ended``, ``not-started``; ``restricted-run``: only a part of the graph is run;
+            ``revision-limit``: it was changed that often.
+    """
+    if state.status in ENDED_STATUS:
+        message = f"execution {state.execution_id} is already {state.status}"
+        raise Conflict(message, code="already-ended", hint=_FORK_HINT)
+    _require_started(state)
+    options = state.options or {}
+    if options.get("run_to") or options.get("run_from"):
+        message = "the execution runs a part of its graph only"
+        raise Conflict(message, code="restricted-run", hint=_FORK_HINT)
+    if most is not None and len(state.changes) >= most:
+        message = f"the graph of execution {state.execution_id} was changed as often as the limit plan_revisions allows, {most}"
+        raise Conflict(message, code="revision-limit", hint=_FORK_HINT)
 
 
 def _require_started(state: ExecutionState) -> None:

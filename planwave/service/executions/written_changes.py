@@ -23,9 +23,8 @@ from planwave.nodes.llm_calls import CallBudget
 from planwave.planner.plan_access import additions_of
 from planwave.planner.progress import PlanProgress, ProgressListener
 from planwave.planner.revised_plan import RevisedPlan, Revision
-from planwave.principals import current_principal
 from planwave.providers.protocols import CallScope, Providers
-from planwave.service.executions.command_rules import NOTE_CHARS, Revise
+from planwave.service.executions.command_rules import NOTE_CHARS, require_changeable
 from planwave.service.executions.plan_approval import change_request
 from planwave.service.plans.proposals import forecast_of_rest, plan_of_run
 from planwave.settings import Limits
@@ -81,13 +80,14 @@ async def write_change(
     reserves what it may use of the budget, as those of nodes do.
 
     Raises:
-        Conflict: The graph of the execution cannot be changed now; see ``Revise``.
+        Conflict: The graph of the execution cannot be changed now; see ``require_changeable``.
         InputError: ``no-planner``; ``model-cannot-plan``.
     """
     if dependencies.planner is None:
         raise InputError("no model writes changes of plans here", code="no-planner")
     planner, state = cast("Reviser", dependencies.planner), fold(events)
-    Revise(state.graph or NO_GRAPH, None, "", current_principal().as_json()).check(state)
+    limits = dependencies.limits
+    require_changeable(state, None if limits is None else limits.plan_revisions)
     plan, scope = plan_of_run(state), CallScope(state.execution_id, "", number)
     with _Paying(dependencies.providers, scope, calls) as paying:
         revision = await planner.revise(

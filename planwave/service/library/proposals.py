@@ -21,7 +21,12 @@ from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.model_choice import named_model
 from planwave.principals import LIBRARY
-from planwave.service.executions.command_rules import NOTE_CHARS, Revise, hash_of_graph
+from planwave.service.executions.command_rules import (
+    NOTE_CHARS,
+    Revise,
+    hash_of_graph,
+    require_changeable,
+)
 from planwave.service.executions.run_spec import require_inputs_for
 from planwave.service.library.environment import RunDependencies, RunEnvironment
 from planwave.service.library.graphs import GraphSource, build_graph, uses_services
@@ -140,7 +145,7 @@ async def propose(
 
     require_words(words, None)
     if state.status not in ENDED_STATUS:  # else a fork takes it
-        Revise(state.graph or NO_GRAPH, None, "", LIBRARY.as_json()).check(state)
+        require_changeable(state, None)
     plan = plan_of_run(state)
     async with open_store(environment.store, read_only=True) as store:
         opened = RunDependencies(environment, store)

@@ -17,6 +17,7 @@ from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import ExecutionResult, Suspension
 from planwave.graph.reading.documents import read_graph
 from planwave.service.service import Service
+from planwave.settings import Limits
 from tests.support.graph.builders import make_edge, make_graph
 from tests.support.polling import until
 from tests.support.service.dependencies import execute_goal
@@ -254,6 +255,27 @@ async def test_a_change_of_a_plan_that_needs_an_approval_asks_for_one_by_its_has
         fork = await service.executions.fork(execution_id, rerun=["c"], start=False)
         told = (await service.executions.document(fork.execution_id))["approval"]
         assert told == {"plan_hash": document["approval"]["plan_hash"], "approved_in": execution_id}
+
+
+async def test_a_run_is_changed_as_often_as_the_limit_says_and_forked_after_that() -> None:
+    work = Held()
+    async with opened(CHAIN, work, limits=Limits(plan_revisions=1)) as service:
+        execution_id = await running(service, work)
+        await service.changes.revise(execution_id, WIDENED)
+        narrowed = edited(WIDENED, RemoveNode("c"))
+        for change in (
+            service.changes.revise(execution_id, narrowed),
+            service.changes.replan(execution_id, "Leave out the last step"),
+        ):
+            with pytest.raises(Conflict, match="as the limit plan_revisions allows, 1") as refused:
+                await change
+            assert refused.value.code == "revision-limit"
+            assert refused.value.hint == "fork it with the changed graph"
+        work.gate.set()
+        await service.executions.wait(execution_id)
+        fork = await service.executions.fork(execution_id, graph=narrowed)
+        assert set(await result(service, fork.execution_id)) == {"a", "b", "costs"}
+        assert work.runs["a"] == 1
 
 
 async def test_a_part_of_a_graph_that_is_run_is_not_changed() -> None:

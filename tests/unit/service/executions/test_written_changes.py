@@ -14,6 +14,7 @@ from planwave.events import Event
 from planwave.events.plan_payloads import WRITTEN
 from planwave.providers.protocols import CallScope, Delta, ModelReply, ModelRequest
 from planwave.service.streaming.subscriber_queue import EventBatch
+from planwave.settings import Limits
 from tests.support.llm.watched_model import WatchedModel
 from tests.support.polling import until
 from tests.support.service.dependencies import LastingStore
@@ -309,6 +310,22 @@ async def test_a_reply_that_makes_no_change_ends_the_run_as_it_would_have(
         assert document["failures"] == ["count"]
         assert [each["error"]["code"] for each in document["refused_changes"]] == [code]
         assert document["usage"]["calls"] == len(models.requests) == len(replies)
+
+
+async def test_a_run_that_was_changed_as_often_as_the_limit_says_asks_no_model() -> None:
+    again = {**GRAPH["nodes"][1], "id": "again", "name": "Again", "depends_on": ["draft"]}
+    way = {"source": "again", "target": "sent", "channel": "flow"}
+    tries = [REPLACES[0], {"op": "add_node", "node": again}, {"op": "add_edge", "edge": way}]
+    models = WatchedModel([changes(*tries)])
+    async with service_of(models, limits=Limits(plan_revisions=1)) as calls:
+        options = {"replan": {"on_failure": True, "max": 2}}
+        body = {"graph": GRAPH, "start": True, "options": options}
+        started = await calls.post_json("/api/execute", body, 202)
+        document = await at_rest(calls, f"/api/executions/{started['execution_id']}")
+        assert (document["status"], document["failures"]) == ("failed", ["again"])
+        (refused,) = document["refused_changes"]
+        assert refused["error"]["code"] == "revision-limit"
+        assert len(models.requests) == len(document["changes"]) == 1
 
 
 async def test_a_run_of_a_part_is_not_changed() -> None:

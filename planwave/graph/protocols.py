@@ -419,7 +419,8 @@ class NodeTypeInfo(NamedTuple):
     reports each as an error, and no plan of a model has one. ``guards_effect``: the code of the type itself sees to it that
     the effect of a node does not happen twice, so that a node that was cut off is executed again.
     ``decided_by_edges`` returns what the flow edges out of a node decide of its result, from its data and the handles that
-    they leave through; None where they decide nothing.
+    they leave through; None where they decide nothing. ``gives_reply``: whoever started the execution reads its reply from
+    what a node of the type gives, so that no change of a running graph takes it away.
     """
 
     node_type: str
@@ -458,6 +459,7 @@ class NodeTypeInfo(NamedTuple):
     stands_in: bool = False
     guards_effect: bool = False
     decided_by_edges: Callable[[Mapping[str, Json], Sequence[str]], Json] | None = None
+    gives_reply: bool = False
 
     @property
     def possible_effects(self) -> frozenset[Effect]:

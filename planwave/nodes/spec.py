@@ -52,6 +52,7 @@ _INTERNAL_FACTS: Final = (
     "closed_sockets",
     "run_by_nodes",
     "stands_in",
+    "gives_reply",
 )
 """Facts for checks, planners and the driver."""
 _FORMER_NAMES: Final = {"find_faults": "check", "follows_from": "result_depends_on"}
@@ -150,6 +151,7 @@ def _facts_of(
         stands_in=bool(getattr(implementation, "stands_in", False)),
         guards_effect=bool(getattr(implementation, "guards_effect", False)),
         decided_by_edges=getattr(implementation, "decided_by_edges", None),
+        gives_reply=bool(getattr(implementation, "gives_reply", False)),
     )
 
 

@@ -1,7 +1,7 @@
 """Changes of a graph while it is run: what may change, the change as JSON, and the changed graph.
 
 What has begun cannot be undone, so its nodes and all that decided what reached them stay as they are. Nodes
-that never began may be changed, rewired and dropped. Pure; O(V + E).
+that never began may be changed, rewired and dropped, but for those that somebody reads a reply from. Pure; O(V + E).
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import FLOW, Edge, Graph, Json, edge_document, node_document
+from planwave.graph.model import FLOW, Edge, Graph, Json, Node, edge_document, node_document
 from planwave.graph.plan import canonical_json, without_ui
 from planwave.graph.protocols import NodeTypes
+from planwave.graph.subgraphs import all_nodes
 from planwave.graph.topology import materialized_ids
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ FROZEN_INPUT: Final = "frozen-input"
 USED_ID: Final = "used-id"
 NOTHING_CHANGED: Final = "nothing-changed"
 _FORK_HINT: Final = "fork the execution to run that step again"
+_REPLY_HINT: Final = (
+    "leave it, and change the steps before it; or fork the execution with this graph"
+)
 
 
 class Progress(NamedTuple):
@@ -135,6 +139,7 @@ def revision_findings(
                 )
         elif node_id not in progress.spent:
             findings.append(_frozen(f"node {node_id!r} cannot be dropped: {why}", node_id))
+    findings += _changed_replies(before, after, frozen, numbers, catalogue)
     passive = _never_executed(before, catalogue)
     was, becomes = (set(materialized_ids(each, passive)) for each in (before, after))
     for node_id in sorted((was ^ becomes) & frozen.keys() & after.by_id.keys()):
@@ -221,6 +226,32 @@ def _changed_choice(
         handles = ", ".join(repr(each) for each in sorted({*old} ^ {*new}))
         message = f"the edges of node {node_id!r} by {handles} cannot be added or removed: {why}, and what it gives depends on them"
         yield _frozen(message, node_id, number)
+
+
+def _changed_replies(
+    before: Graph,
+    after: Graph,
+    frozen: Collection[str],
+    numbers: Mapping[str, int],
+    catalogue: NodeTypes,
+) -> Iterator[Diagnostic]:
+    """Yield a finding for each node that is not frozen and would reply otherwise, or no more; also inside it."""
+    for node in before.nodes:
+        replies = [] if node.id in frozen else _replies_of(node, catalogue)
+        now = after.by_id.get(node.id)
+        if replies and (now is None or replies != _replies_of(now, catalogue)):
+            word = "dropped" if now is None else "changed"
+            message = f"node {node.id!r} cannot be {word}: whoever started the run waits for the reply that it gives"
+            yield _frozen(message, node.id, numbers.get(node.id), hint=_REPLY_HINT)
+
+
+def _replies_of(node: Node, catalogue: NodeTypes) -> list[tuple[str, str]]:
+    """Return the nodes that give a reply, of a node and of those inside it: their paths and contents."""
+    return [
+        (each.path, _content(node_document(each.node)))
+        for each in all_nodes(Graph((node,), ()), catalogue)
+        if (facts := catalogue.type_info(each.node.type)) is not None and facts.gives_reply
+    ]
 
 
 def _never_executed(graph: Graph, catalogue: NodeTypes) -> set[str]:

@@ -179,6 +179,8 @@ class BaseNode:
         run_by_nodes: Whether nodes run it by themselves, so that no graph needs it.
         stands_in: Whether its nodes keep the place of steps that are not known here: the check infers
             nothing from them, and no plan of a model has one.
+        gives_reply: Whether whoever started the execution reads its reply from what a node gives: a change
+            of the graph that is run neither drops nor changes such a node.
         example: A small graph document that uses the type and can be run; {} for none. The types
             that come with planwave have ``nodes/examples/<node type>.json`` instead.
         schema_output: The data field with a JSON Schema that an output then has, and its port; None
@@ -216,6 +218,7 @@ class BaseNode:
     plan_literals: tuple[str, ...] = ()
     run_by_nodes: bool = False
     stands_in: bool = False
+    gives_reply: bool = False
     example: Mapping[str, Json] = {}
 
     def __init__(self, *, read_as_typed: Collection[str] = ()) -> None:

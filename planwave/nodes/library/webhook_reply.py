@@ -53,6 +53,7 @@ class WebhookReply(NodeType):
     fails_permanently = True
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"),)
     planned = False
+    gives_reply = True
 
     async def run(self, data: WebhookReplyData, inputs: Inputs, context: FlowContext) -> DataValue:
         for finding in _check_headers(data):  # those of wires were not checked before the run

@@ -25,6 +25,7 @@ NODE_TYPES = {
             (Port("way-{i}"), Port("else")),
             decided_by_edges=lambda data, leaving: [*leaving],
         ),
+        NodeTypeInfo("reply", "replies", (MULTIPLE_INPUT,), (ANY_OUTPUT,), gives_reply=True),
         NodeTypeInfo("pair", "gives two", (MULTIPLE_INPUT,), (Port("left"), Port("right"))),
         NodeTypeInfo(
             "strict", "needs one", (Port("need", "number", required=True),), (ANY_OUTPUT,)

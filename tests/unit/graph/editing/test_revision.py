@@ -11,8 +11,10 @@ from planwave.graph.editing.revision import (
     graph_change,
     revision_findings,
 )
-from planwave.graph.model import Graph, Policy
+from planwave.graph.model import Graph, Node, Policy
+from tests.support.graph.builders import make_graph, text_node
 from tests.support.graph.fake_node_types import FakeNodeTypes, parse_graph
+from tests.support.llm.fake_providers import library_registry
 
 PLAN = parse_graph("a b c d", "a>b", "b>c", "c>d")
 
@@ -83,6 +85,37 @@ def test_the_ways_that_a_step_chooses_from_stay_once_it_has_begun() -> None:
     assert codes(plan, other_step, running) == []
     nothing_after = parse_graph("a:fork d")
     assert codes(plan, nothing_after, running) == []
+
+
+def test_a_step_that_gives_the_reply_stays_although_it_has_not_begun() -> None:
+    plan = parse_graph("a b r:reply", "a>b", "b>r")
+    begun = Progress({"a": "running"})
+    for after in (parse_graph("a b", "a>b"), parse_graph("a b r:plain", "a>b", "b>r")):
+        (found,) = revision_findings(plan, after, begun, FakeNodeTypes())
+        assert (found.code, found.node) == ("frozen-node", "r")
+        assert found.hint is not None
+        assert "change the steps before it" in found.hint
+    assert codes(plan, parse_graph("a x r:reply", "a>x", "x>r"), begun) == []
+    assert codes(plan, parse_graph("a b r:reply", "a>b", "a>r", "b>r"), begun) == []
+    failed = Progress({"a": "completed", "b": "completed", "r": "failed"}, {"r"})
+    assert codes(plan, parse_graph("a b x", "a>b", "b>x"), failed) == []
+
+
+def test_what_gives_the_reply_inside_another_step_stays_and_the_rest_of_that_may_change() -> None:
+    catalogue = library_registry()
+
+    def graph(status: int, items: str = "[1]", *more: str) -> Graph:
+        replies = {"id": "r", "type": "webhook_reply", "data": {"status": status}}
+        others = [{"id": each, "type": "text", "data": {"text": "x"}} for each in more]
+        body = {"nodes": [replies, *others], "edges": []}
+        return make_graph(Node("l", "loop", "L", data={"items": items, "body": body}))
+
+    def told(after: Graph) -> list[str]:
+        found = revision_findings(graph(200), after, Progress({}), catalogue)
+        return [each.code for each in found]
+
+    assert told(graph(404)) == told(make_graph(text_node("a"))) == ["frozen-node"]
+    assert told(graph(200, "[1, 2]")) == told(graph(200, "[1]", "more")) == []
 
 
 def test_the_same_graph_is_no_change() -> None:

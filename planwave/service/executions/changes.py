@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from planwave.errors import GraphInvalid
 from planwave.events import ENDED_STATUS
 from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.plan_payloads import revision_of
 from planwave.events.request_text import is_change_request
+from planwave.graph.diagnostics import errors_in, sorted_by_location
 from planwave.graph.editing.revision import changed_graph, graph_change
 from planwave.graph.model import Json
 from planwave.graph.plan import graph_hash
@@ -18,7 +20,12 @@ from planwave.ids import new_id
 from planwave.planner.plan_access import additions_of
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.executions.command_rules import NOTE_CHARS, Revise, require_changeable
+from planwave.service.executions.command_rules import (
+    NOTE_CHARS,
+    Revise,
+    change_findings,
+    require_changeable,
+)
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.run_spec import require_inputs_for, run_spec_from_events
 from planwave.service.flows.flow_queries import flows_of_caller
@@ -112,15 +119,13 @@ class ExecutionChanges:
                 ``revision-limit``: it was changed as often as the limit ``plan_revisions`` says.
             PreconditionFailed: ``plan-changed``: it runs another graph than any of those expected.
             GraphInvalid: The graph cannot run, or what has begun would change: ``frozen-node``, ``frozen-input``,
-                ``used-id``; ``nothing-changed``.
+                ``used-id``; ``nothing-changed``. With all findings of both kinds.
             InputError: ``invalid-inputs``: the graph needs an input that the execution was not given.
             StoreError, ShuttingDown: It stays as it is.
         """
         self._executions.driver.check_open()
         state = await self._executions.live_executions.state(execution_id)
-        checked = await self._plans.parse_and_check(graph)
-        raise_for_run(checked.report.diagnostics)
-        new = checked.plan.graph
+        new = self._read(state, graph)
         events = await self._dependencies.store.events(execution_id, limit=1)
         before = run_spec_from_events(execution_id, events, self._dependencies.limits)
         await self._executions.require_flows(
@@ -138,6 +143,22 @@ class ExecutionChanges:
         await self._executions.send_command(execution_id, command)
         after = await self._executions.live_executions.state(execution_id)
         return _made_or_asked(after, graph_hash(read_graph(document)[0]))
+
+    def _read(self, state: ExecutionState, document: Mapping[str, Json]) -> Graph:
+        """Return the graph that an execution is to become.
+
+        Raises:
+            GraphInvalid: It cannot run; with why it cannot be that of the execution, too.
+            UnknownProvider, UnavailableProvider, UnknownModel: Only that stands in the way.
+        """
+        report = self._plans.check(document)
+        graph, findings = report.graph, report.diagnostics
+        if graph is None:
+            raise GraphInvalid(findings)
+        if errors_in(findings):
+            also = change_findings(state, graph, self._dependencies.catalogue)
+            raise_for_run(sorted_by_location([*findings, *also]))
+        return graph
 
     def _shown(
         self, state: ExecutionState, graph: Graph

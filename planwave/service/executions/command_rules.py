@@ -21,7 +21,7 @@ from planwave.events.types import REQUESTED, WAITING
 from planwave.executor.driver.commands import not_paused
 from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.diagnostics import short_repr
-from planwave.graph.editing.revision import graph_change
+from planwave.graph.editing.revision import graph_change, revision_findings
 from planwave.graph.plan import graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.suggestions import closest_match
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from planwave.events import Event
     from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
     from planwave.executor.driver.execution import Execution
-    from planwave.graph.model import Json
+    from planwave.graph.diagnostics import Diagnostic
+    from planwave.graph.model import Graph, Json
+    from planwave.graph.protocols import NodeTypes
     from planwave.principals import PrincipalDocument
     from planwave.shapes.common import GraphDocument
     from planwave.shapes.graphs import ForecastResponse
@@ -400,6 +402,20 @@ def require_changeable(state: ExecutionState, most: int | None) -> None:
     if most is not None and len(state.changes) >= most:
         message = f"the graph of execution {state.execution_id} was changed as often as the limit plan_revisions allows, {most}"
         raise Conflict(message, code="revision-limit", hint=_FORK_HINT)
+
+
+def change_findings(state: ExecutionState, graph: Graph, catalogue: NodeTypes) -> list[Diagnostic]:
+    """Return why an execution cannot go on with a graph: what has begun would change; empty if it can, or has ended.
+
+    Args:
+        state: The state of the execution.
+        graph: The graph, perhaps with errors of its own.
+        catalogue: The node types.
+    """
+    if state.status in ENDED_STATUS:
+        return []
+    before, _ = read_graph(state.graph or NO_GRAPH)
+    return revision_findings(before, graph, state.changes.progress(state.nodes, before), catalogue)
 
 
 def _require_started(state: ExecutionState) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final, Literal
@@ -12,7 +12,7 @@ from planwave.errors import GraphInvalid, InputError
 from planwave.executor.program import Program
 from planwave.graph.builder import DocumentBuilder
 from planwave.graph.checking.checker import read_and_check
-from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan
 from planwave.graph.protocols import NodeTypes
@@ -60,14 +60,26 @@ def uses_services(program: Program) -> bool:
     return any(getattr(each, mark, False) for each in used for mark in marks)
 
 
-def build_graph(spec: GraphSource, catalogue: NodeTypes) -> BuiltGraph:
-    """Read and check a graph; see ``planwave.build``."""
+def build_graph(
+    spec: GraphSource,
+    catalogue: NodeTypes,
+    further: Callable[[Graph], Sequence[Diagnostic]] = lambda _: (),
+) -> BuiltGraph:
+    """Read and check a graph; see ``planwave.build``.
+
+    Args:
+        spec: What it is built from.
+        catalogue: The node types.
+        further: Returns what else is told of a graph that has errors.
+    """
     source, plan = _source_of(spec)
     title = spec.title if isinstance(spec, DocumentBuilder | Plan) else ""
     graph, findings = read_and_check(source, catalogue)
     if graph is None or errors_in(findings):
-        foreign = foreign_finding(source)
-        raise GraphInvalid(findings if foreign is None else [foreign])
+        if (foreign := foreign_finding(source)) is not None:
+            raise GraphInvalid([foreign])
+        also = () if graph is None else further(graph)
+        raise GraphInvalid(sorted_by_location([*findings, *also]))
     goal = "" if plan is None else plan.user_prompt
     author = None if plan is None else plan.author
     return BuiltGraph(graph, Program(graph, catalogue), tuple(findings), goal, title, author)

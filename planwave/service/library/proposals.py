@@ -14,7 +14,6 @@ from planwave.executor.program import Program
 from planwave.graph.editing.revision import (
     changed_graph,
     graph_change,
-    revision_findings,
 )
 from planwave.graph.model import Graph
 from planwave.graph.protocols import NodeTypes
@@ -24,6 +23,7 @@ from planwave.principals import LIBRARY
 from planwave.service.executions.command_rules import (
     NOTE_CHARS,
     Revise,
+    change_findings,
     hash_of_graph,
     require_changeable,
 )
@@ -87,15 +87,13 @@ def revise_command(
             note or f"in words: {source.document['request']}",
         )
         source = source.graph
-    new = build_graph(source, catalogue).graph
+    new = build_graph(source, catalogue, lambda each: change_findings(state, each, catalogue)).graph
     before = state.graph or NO_GRAPH
     document = changed_graph(before, graph_change(before, new.document))
-    graph, _ = read_graph(before)
     shown = ((), None) if state.approval is None else _shown(state, new, catalogue, dependencies)
     command = Revise(document, expected, note[:NOTE_CHARS], LIBRARY.as_json(), *shown)
     command.check(state)
-    progress = state.changes.progress(state.nodes, graph)
-    if findings := revision_findings(graph, new, progress, catalogue):
+    if findings := change_findings(state, new, catalogue):
         raise GraphInvalid(findings)
     require_inputs_for(run.spec, new, catalogue)
     return command

@@ -154,6 +154,26 @@ async def test_what_has_begun_is_refused_with_the_place_and_the_way_out() -> Non
         assert over.value.hint == "fork it with the changed graph"
 
 
+async def test_errors_of_the_graph_are_told_with_what_has_begun_and_would_change() -> None:
+    work = Held()
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work)
+        nodes = [{**each, "data": {"say": "x"}} for each in CHAIN.to_document()["nodes"][:2]]
+        other = {"id": "x", "type": "none of ours", "data": {}}
+        changed = {"nodes": [other, *nodes], "edges": []}
+        with pytest.raises(GraphInvalid) as refused:
+            await service.changes.revise(execution_id, changed)
+        told = [(each.code, each.pointer) for each in refused.value.diagnostics]
+        assert told == [
+            ("unknown-node-type", "/nodes/0/type"),
+            ("frozen-node", "/nodes/1"),
+            ("frozen-node", "/nodes/2"),
+            ("frozen-input", "/nodes/2"),
+        ]
+        work.gate.set()
+        await service.executions.wait(execution_id)
+
+
 async def test_of_two_changes_at_once_the_second_one_is_refused() -> None:
     work = Held()
     async with opened(CHAIN, work) as service:

@@ -128,6 +128,12 @@ def test_what_has_begun_is_refused_at_once_with_the_place() -> None:
     with pytest.raises(planwave.GraphInvalid) as refused:
         paused.run.revise(other)
     assert [(e.code, e.node) for e in refused.value.diagnostics] == [("frozen-node", "ask")]
+    broken = {**other, "nodes": [*other["nodes"], {"id": "x", "type": "none of ours", "data": {}}]}
+    with pytest.raises(planwave.GraphInvalid) as refused:
+        paused.run.revise(broken)
+    assert [(e.code, e.node) for e in refused.value.diagnostics] == [
+        ("frozen-node", "ask"), ("unknown-node-type", "x"),
+    ]  # fmt: skip
     with pytest.raises(planwave.GraphInvalid, match="would stay as it is"):
         paused.run.revise(ASKS)
     unstarted = planwave.run(ASKS)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
+import pytest
+
+from planwave.errors import Conflict
 from planwave.graph.editing.revision import graph_change
 from planwave.graph.model import Graph
 from tests.support.engine.behaviors import asks, returns_after
@@ -29,13 +33,15 @@ def revise_at(
     run: ExecutionHarness, seconds: float, graph: Graph, *, asks_first: bool = False
 ) -> None:
     """Change the graph; a person is asked first if the plan needs an approval."""
+    at(seconds, partial(revise, run, graph, asks_first=asks_first))
 
-    def revise() -> None:
-        change = graph_change(run.program.graph.document, graph.document)
-        data: Any = {"change": 1, "base": "", "hash": "h", "graph_change": change, "floor": 1}
-        run.execution.revise(graph, data, request_about(data) if asks_first else None)
 
-    at(seconds, revise)
+def revise(
+    run: ExecutionHarness, graph: Graph, *, asks_first: bool = False
+) -> asyncio.Future[None]:
+    change = graph_change(run.program.graph.document, graph.document)
+    data: Any = {"change": 1, "base": "", "hash": "h", "graph_change": change, "floor": 1}
+    return run.execution.revise(graph, data, request_about(data) if asks_first else None)
 
 
 @virtual_time
@@ -96,3 +102,55 @@ async def test_a_node_that_is_cancelled_while_a_person_decides_about_a_change_st
         "plan.revised",
         "node.started y",
     ]
+
+
+@pytest.mark.parametrize("first", ["cancel", "change"])
+@virtual_time
+async def test_of_a_cancel_and_a_change_in_one_turn_the_first_one_decides(first: str) -> None:
+    run = scene(None, {"a": returns_after(5)}, parse_graph("a b", "a>b"), replan=None)
+    replies: list[asyncio.Future[None]] = []
+
+    def both() -> None:
+        if first == "cancel":
+            run.execution.cancel("enough")
+        replies.append(revise(run, parse_graph("a c", "a>c")))
+        if first == "change":
+            run.execution.cancel("enough")
+
+    at(1, both)
+    assert await run.run() == "cancelled"
+    (reply,) = replies
+    if first == "cancel":
+        with pytest.raises(Conflict, match="has just ended"):
+            await reply
+    else:
+        await reply
+    told = run.event_names("plan.revised", "node.started", "node.cancelled", "execution.cancelled")
+    assert told == [
+        "node.started a",
+        *(["plan.revised"] if first == "change" else []),
+        "node.cancelled a",
+        "node.cancelled c" if first == "change" else "node.cancelled b",
+        "execution.cancelled",
+    ]
+
+
+@pytest.mark.parametrize("first", ["answer", "change"])
+@virtual_time
+async def test_an_answer_and_a_change_in_one_turn_both_hold(first: str) -> None:
+    run = scene(None, {"w": asks()}, parse_graph("w b", "w>b"), replan=None)
+
+    def both() -> None:
+        if first == "answer":
+            run.execution.answer(run.request_id(), "yes")
+        revise(run, parse_graph("w c", "w>c"))
+        if first == "change":
+            run.execution.answer(run.request_id(), "yes")
+
+    at(1, both)
+    assert await run.run() == "completed"
+    assert sorted(run.event_names("plan.revised", "node.answered")) == [
+        "node.answered w",
+        "plan.revised",
+    ]
+    assert run.event_names("node.completed") == ["node.completed w", "node.completed c"]

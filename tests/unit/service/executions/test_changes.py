@@ -18,7 +18,7 @@ from planwave.graph.protocols import ExecutionResult, Suspension
 from planwave.graph.reading.documents import read_graph
 from planwave.service.service import Service
 from planwave.settings import Limits
-from tests.support.graph.builders import make_edge, make_graph
+from tests.support.graph.builders import make_edge, make_graph, text_node
 from tests.support.polling import until
 from tests.support.service.dependencies import execute_goal
 from tests.unit.service.executions.test_fork_graphs import edited, opened
@@ -320,6 +320,59 @@ async def test_a_fork_of_a_changed_execution_begins_with_the_changed_graph() -> 
         fork = await service.executions.fork(execution_id, rerun=["costs"])
         assert set(await result(service, fork.execution_id)) == {"a", "b", "c", "costs"}
         assert work.runs == {"costs": 1}
+
+
+async def test_a_retry_of_a_changed_execution_goes_on_with_the_changed_graph() -> None:
+    work = Held()
+    work.broken = {"costs"}
+    async with opened(CHAIN, work) as service:
+        execution_id = await running(service, work)
+        change = await service.changes.revise(execution_id, WIDENED)
+        work.gate.set()
+        assert (await service.executions.wait(execution_id)).status == "failed"
+        work.broken.clear()
+        again = (await service.executions.retry(execution_id)).execution_id
+        assert (await result(service, again))["c"] == "a+b+a+costs+c"
+        assert work.runs == {"a": 1, "b held": 1, "b": 1, "costs": 2, "c": 1}
+        state = await service.executions.state(again)
+        assert (state.plan_hash, len(state.changes)) == (change["hash"], 0)
+        assert state.parent == {"execution_id": execution_id, "retry": True, "rerun": ["costs"]}
+
+
+async def test_a_retry_runs_no_step_that_was_dropped() -> None:
+    graph = make_graph(
+        joins("a"), joins("b"), joins("bad"), joins("worse"), edges=[("a", "b"), ("a", "bad"), ("b", "worse")]
+    )  # fmt: skip
+    work = Held()
+    work.broken = {"bad", "worse"}
+    async with opened(graph, work) as service:
+        execution_id = await running(service, work)
+        await until(lambda: work.runs["bad"])
+        await service.changes.revise(execution_id, edited(graph.to_document(), RemoveNode("bad")))
+        work.gate.set()
+        assert (await service.executions.wait(execution_id)).status == "failed"
+        work.broken.clear()
+        again = (await service.executions.retry(execution_id)).execution_id
+        assert await result(service, again) == {"a": "a", "b": "a+b", "worse": "a+b+worse"}
+        assert work.runs == {"a": 1, "b held": 1, "b": 1, "bad": 1, "worse": 2}
+
+
+async def test_a_template_that_names_a_dropped_step_is_refused_with_its_place() -> None:
+    reads = text_node("c", "{{ nodes.middle.output }}")
+    graph = make_graph(joins("b"), joins("middle"), reads, edges=[("b", "middle"), ("middle", "c")])
+    work = Held()
+    async with opened(graph, work) as service:
+        execution_id = await running(service, work)
+        drops = RemoveNode("middle"), AddEdge({"source": "b", "target": "c"})
+        changed = edited(graph.to_document(), *drops)
+        with pytest.raises(GraphInvalid) as refused:
+            await service.changes.revise(execution_id, changed)
+        told = [(e.code, e.pointer, e.node) for e in refused.value.diagnostics]
+        assert told == [("not-an-ancestor", "/nodes/1/data/text", "c")]
+        mended = UpdateNode("c", {"data": {"text": "{{ nodes.b.output }}"}})
+        await service.changes.revise(execution_id, edited(changed, mended))
+        work.gate.set()
+        assert await result(service, execution_id) == {"b": "b", "c": "b"}
 
 
 async def test_the_plan_stays_until_a_person_keeps_the_change() -> None:

@@ -69,6 +69,25 @@ async def test_a_proposal_changes_nothing_until_it_is_taken_by_its_hash() -> Non
         assert again.json()["code"] == "no-proposal"
 
 
+async def test_callers_of_a_flow_start_what_they_did_until_its_proposal_is_taken() -> None:
+    async with planned(COSTS) as (calls, path, plan):
+        named = {"name": "Water", "plan_id": plan["plan_id"]}
+        assert (await calls.post_json("/api/flows", named, 201))["live_revision"] == 1
+
+        async def called() -> tuple[int, list[str]]:
+            started = await calls.post_json("/api/execute", {"flow": "Water"}, 201)
+            document = await calls.get_json(f"/api/executions/{started['execution_id']}/document")
+            return started["revision"], [node["id"] for node in document["graph"]["nodes"]]
+
+        proposal = (await calls.post_json(f"{path}/refine", WORDS, 200))["proposal"]
+        assert await called() == (1, ["facts"])
+        assert (await calls.get_json(f"/api/flows/{plan['plan_id']}"))["live_revision"] == 1
+        match = {"If-Match": f'"{plan["hash"]}"'}
+        taken = await calls.post(f"{path}/refine", json={"accept": proposal["hash"]}, headers=match)
+        assert taken.status_code == 200, taken.text
+        assert await called() == (2, ["facts", "costs"])
+
+
 async def test_a_change_of_the_plan_takes_the_proposal_away_and_a_move_does_not() -> None:
     async with planned(COSTS) as (calls, path, plan):
         await calls.post_json(f"{path}/refine", WORDS, 200)

@@ -260,6 +260,35 @@ async def test_the_plan_of_each_moment_is_shown_with_what_a_change_made_of_it(
     await end(page, execution_id)
 
 
+async def test_a_changed_run_is_kept_in_its_plan_while_it_goes_on_and_after_its_end(
+    pages: Pages,
+) -> None:
+    page = await pages.open(None)
+    flow = {"name": "Kept while it runs", "graph": GRAPH}
+    made = await page.request.post("/api/flows", data=flow)
+    plan_id = (await made.json())["plan_id"]
+    made = await page.request.post("/api/execute", data={"plan_id": plan_id, "start": True})
+    execution_id = (await made.json())["execution_id"]
+    await page.goto(f"/runs/{execution_id}")
+    await expect(page.get_by_role("button", name="Ask, waiting").first).to_be_visible()
+    keep = page.get_by_role("button", name="Keep in the plan")
+    await expect(keep).to_have_count(0)
+    await revise(page, execution_id, WITH_COSTS, WORDS)
+    await keep.click()
+    dialog = page.get_by_role("dialog", name="Keep in the plan")
+    await expect(dialog).to_contain_text("becomes revision 2 of the plan")
+    await expect(dialog).to_contain_text("Costs is new.")
+    await expect(dialog).to_contain_text("Send is taken out.")
+    await dialog.get_by_role("button", name="Keep it").click()
+    await expect(page.get_by_text("Kept as revision 2.", exact=True)).to_be_visible()
+    plan = await (await page.request.get(f"/api/plans/{plan_id}")).json()
+    assert {node["id"] for node in plan["nodes"]} == {"draft", "ask", "costs"}
+    await end(page, execution_id)
+    await keep.click()
+    await expect(dialog).to_contain_text("The plan is the same already.")
+    await dialog.get_by_role("button", name="Close").click()
+
+
 async def test_a_change_that_a_model_writes_after_a_failure_is_decided_on_the_page_of_the_run(
     pages: Pages, model: ScriptedModel
 ) -> None:

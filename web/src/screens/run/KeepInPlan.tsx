@@ -15,7 +15,7 @@ import styles from "./KeepInPlan.module.css";
 
 type KeepInPlanProps = { run: RunState; planId: string; onClose: () => void };
 
-/** Makes the changed plan of a fork the newest revision of its plan, after what differs was shown. */
+/** Makes the changed graph of a run the newest revision of its plan, after what differs was shown. */
 export function KeepInPlan({ run, planId, onClose }: KeepInPlanProps) {
   const plan = usePlan(planId);
   const promote = usePromote(run.executionId);

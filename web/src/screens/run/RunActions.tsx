@@ -17,7 +17,7 @@ type RunActionsProps = {
   /** Its status says that it runs, and nobody runs it. */
   isInterrupted: boolean;
   onFork: () => void;
-  /** Makes what a fork ran the newest revision of its plan. */
+  /** Makes the changed graph that ran the newest revision of its plan. */
   onKeep: () => void;
   /** Shows the run's stored JSON. */
   onJson: () => void;
@@ -38,7 +38,10 @@ function LiveActions(props: RunActionsProps) {
   const isNarrow = useBreakpoint("narrow");
   const navigate = useNavigate();
   const mayChange = !isInterrupted && changeObstacle(run) === undefined;
-  const change = mayChange ? changeAction(run.executionId) : undefined;
+  const others = [
+    ...(mayChange ? [changeAction(run.executionId)] : []),
+    ...(ranChangedPlan(run) ? [keepAction(props)] : []),
+  ];
   const isRequested = isInterrupted || (isPaused && run.pause !== "waiting");
   return (
     <>
@@ -58,15 +61,27 @@ function LiveActions(props: RunActionsProps) {
           Fork
         </Button>
       )}
-      {change && !isNarrow && <OtherAction {...change} />}
+      {!isNarrow && others.map((each) => <OtherAction key={each.label} {...each} />)}
       <Button icon="stop" kind="danger" onClick={() => cancel.mutate({}, { onError: showError })}>
         Cancel
       </Button>
       <MoreMenu
-        items={[...(change && isNarrow ? [asMenuItem(change, navigate)] : []), ...moreItems(props)]}
+        items={[
+          ...(isNarrow ? others.map((each) => asMenuItem(each, navigate)) : []),
+          ...moreItems(props),
+        ]}
       />
     </>
   );
+}
+
+function keepAction({ onKeep }: RunActionsProps): OtherActionProps {
+  return { label: "Keep in the plan", icon: "tick", onSelect: onKeep };
+}
+
+/** Whether its plan is not that of the revision that it names: it is a fork with another graph, or was changed while it ran. */
+function ranChangedPlan({ planId, parent, revision, changes }: RunState): boolean {
+  return planId !== null && (changes.length > 0 || (parent !== null && revision === null));
 }
 
 function changeAction(executionId: string): OtherActionProps {
@@ -124,15 +139,13 @@ type OtherActionProps = { label: string; icon: IconName } & (
 );
 
 /** What can be done with a run that has ended besides the first: buttons where there is room. */
-function otherActions({ run, onFork, onKeep }: RunActionsProps): OtherActionProps[] {
-  // A changed plan is that of no revision.
-  const isFork = run.parent !== null && run.planId !== null && run.revision === null;
-  const keep: OtherActionProps = { label: "Keep in the plan", icon: "tick", onSelect: onKeep };
+function otherActions(props: RunActionsProps): OtherActionProps[] {
+  const { run, onFork } = props;
   return [
     ...(run.planId ? [{ label: "Edit the plan", icon: "edit", to: editPath(run) } as const] : []),
     { label: "Compare", icon: "compare", to: `/runs/compare?a=${run.executionId}` },
     { label: "Fork", icon: "fork", onSelect: onFork },
-    ...(isFork ? [keep] : []),
+    ...(ranChangedPlan(run) ? [keepAction(props)] : []),
   ];
 }
 

@@ -163,14 +163,22 @@ def words_of(asked: PlanRequestedData, state: ExecutionState) -> str:
         return f"Step {asked.get('path')} of this plan has found out what calls for another plan: {asked.get('request')}"
     if asked["by"] == "person":
         return asked.get("request") or ""
-    failed = [
-        node for node in state.nodes.values()
+    failed = {
+        node.path: node.error or {} for node in state.nodes.values()
         if node.status == "failed" and not node.handled and "[" not in node.path
-    ]  # fmt: skip
+    }  # fmt: skip
+    return failure_words(failed)
+
+
+def failure_words(failed: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what a model is asked for where steps failed.
+
+    Args:
+        failed: The errors of the steps, by path.
+    """
     told = [
-        f"- {node.path}: {(node.error or {}).get('code')}: "
-        f"{((node.error or {}).get('message') or '')[:_SHOWN_CHARS]}"
-        for node in failed[:_SHOWN_FAILURES]
+        f"- {path}: {error.get('code')}: {(error.get('message') or '')[:_SHOWN_CHARS]}"
+        for path, error in [*failed.items()][:_SHOWN_FAILURES]
     ]
     return "\n".join(
         [

@@ -14,7 +14,12 @@ import pytest
 
 from planwave.cli import context
 from tests.support.cli.command_process import isolated_directory
-from tests.support.cli.in_process_command import approval_graph, execute_graph, invoke
+from tests.support.cli.in_process_command import (
+    approval_graph,
+    execute_graph,
+    invoke,
+    invoke_json,
+)
 from tests.support.cli.terminal import typed
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
@@ -468,6 +473,64 @@ def test_replan_shows_how_a_run_could_go_on_and_takes_it_only_when_told(llm: Fak
     done = invoke("replan", "last", "do what the draft says", "--yes")
     assert "The execution goes on as it was." in done.output, "it reaches a model that is new"
     assert len(json.loads(invoke("show", "last", "--json").stdout)["changes"]) == 1
+
+
+def test_replan_of_an_ended_run_starts_a_fork_with_that_plan(llm: FakeLLMServer) -> None:
+    assert invoke("run", "Compare two ways").exit_code == 0
+    node = {"id": "sum", "name": "Sum", "type": "text", "data": {"text": "Sum: {{ input }}"}}
+    adds = {"op": "add_node", "node": {**node, "depends_on": ["join"]}}
+    reply = json.dumps({"answer": "Adds a sum.", "operations": [adds]})
+    llm.add(TextReply(reply))
+    done = invoke("replan", "last", "add a sum")
+    assert done.exit_code == 0, done.output
+    said = done.stdout
+    assert said.index("has ended: what is proposed is a fork of it") < said.index("+ node sum")
+    assert "Nothing was started." in said
+    llm.add(TextReply(reply))
+    done = invoke("replan", "last", "add a sum", "--dry-run")
+    assert done.stdout.splitlines()[-2:] == [
+        "3 steps would be reused, at no cost: left, right, join",
+        "1 step would run: sum",
+    ]
+    llm.add(TextReply(reply))
+    assert "graph" in invoke_json("replan", "last", "add a sum", "--dry-run")
+    parent = invoke_json("show", "last")["execution_id"]
+    assert len(invoke_json("ls")["executions"]) == 1
+    llm.add(TextReply(reply))
+    calls = len(llm.requests)
+    done = invoke("replan", "last", "add a sum", "--yes")
+    assert done.exit_code == 0, done.output
+    assert f"a fork of {parent}" in done.stdout
+    assert "Sum: " in done.stdout
+    assert len(llm.requests) == calls + 1, "only the change itself is paid for"
+    fork = invoke_json("show", "last")
+    assert (fork["parent"]["execution_id"], fork["status"]) == (parent, "completed")
+
+
+def test_replan_without_words_replaces_what_failed(llm: FakeLLMServer) -> None:
+    bad = {"id": "bad", "type": "transform", "data": {"expression": "{{ input.missing.deep }}"}}
+    edge = {"source": "draft", "target": "bad", "data": {"channel": "flow"}}
+    draft = {"id": "draft", "type": "text", "data": {"text": "A draft."}}
+    failed = invoke_json(
+        "exec", "-", stdin=json.dumps({"nodes": [draft, bad], "edges": [edge]}), code=1
+    )
+    node = {"id": "good", "name": "Good", "type": "text", "data": {"text": "Good: {{ input }}"}}
+    operations = [
+        {"op": "remove_node", "id": "bad"},
+        {"op": "add_node", "node": {**node, "depends_on": ["draft"]}},
+    ]
+    llm.add(TextReply(json.dumps({"answer": "Another way.", "operations": operations})))
+    done = invoke("replan", "last", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "Good: A draft." in done.stdout
+    (asked,) = [prompt_of(each.body) for each in llm.requests]
+    error = next(each for each in failed["nodes"] if each["path"] == "bad")["error_detail"]
+    assert f"- bad: {error['code']}: {error['message']}"[:100] in asked
+    done = invoke("replan", "last")
+    assert done.exit_code == 2
+    assert "has failed" in done.stderr
+    assert "planwave replan" in done.stderr
+    assert len(llm.requests) == 1, "nobody is asked where nothing failed"
 
 
 def test_refine_asks_at_a_terminal_below_all_that_would_be_taken(llm: FakeLLMServer) -> None:

@@ -1,4 +1,4 @@
-"""``planwave revise`` and ``replan``: change the graph of an execution while it runs or waits."""
+"""``planwave revise`` and ``replan``: change the graph of an execution while it runs or waits, or fork it so."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 import typer
 
 from planwave.cli.commands.executions.control import CommandResult, exit_with, send_command
-from planwave.cli.commands.executions.forks import is_taken, read_graph_file
+from planwave.cli.commands.executions.forks import is_taken, read_graph_file, show_preview
 from planwave.cli.context import CommandContext
-from planwave.cli.formatting import counted
+from planwave.cli.formatting import counted, json_object
 from planwave.cli.inputs import read_goal
 from planwave.cli.options import ExecutionArgument, ProposalFlag, YesFlag, shared_options
+from planwave.errors import InputError
+from planwave.events import ENDED_STATUS
+from planwave.service.executions.written_changes import failure_words
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.cli.signals import Interrupt
     from planwave.graph.model import Json
+    from planwave.service.executions.fork import ForkChanges
     from planwave.shapes.nodes import PlanChangeResponse
+    from planwave.shapes.plans import ReplanResponse
 
 _NOTE_CHARS: Final = 1_000
 """The longest note that a change may have."""
 _QUESTION: Final = ("Let the execution go on so? [y/N] ", "The execution goes on as it was.")
+_FORK_QUESTION: Final = ("The execution has ended. Fork it so? [y/N] ", "Nothing was started.")
 
 
 @shared_options(over_http=True)
@@ -64,19 +70,22 @@ def replan(
     ctx: CommandContext,
     name: ExecutionArgument,
     words: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="WORDS",
-            help="What is to be different; - reads it from stdin.",
+            help="What is to be different; - reads it from stdin. Without it: what replaces the steps that failed.",
             show_default=False,
         ),
-    ],
+    ] = None,
     yes: YesFlag = False,
     dry_run: ProposalFlag = False,
 ) -> None:
-    """Change an execution that runs or waits in words: a model proposes, you take it or not.
+    """Change an execution in words: a model proposes, you take it or not.
 
-    The proposal is shown, with all that it would reach and the plan does not yet; meanwhile the execution goes on as it is.
+    The proposal is shown, with all that it would reach and the plan does not yet. An execution that runs or waits goes on as
+    it is meanwhile, and with the change once you take it. Of one that has ended, a fork with the changed plan is started: steps
+    that the change does not affect are reused.
+
     On a terminal you are asked. `--yes` takes a proposal that reaches nothing new, and no other: the model reads what
     steps gave, and that may come from anywhere.
 
@@ -84,26 +93,92 @@ def replan(
 
     * `planwave replan last "also cover running costs"`
     * `planwave replan last "leave out the history" --dry-run`
+    * `planwave replan last` (after a failure: another way in place of what failed)
     """
-    request = read_goal(words)
+    asked = None if words is None else read_goal(words)
 
     async def tell(
         backend: Backend, execution_id: str, interrupt: Interrupt
     ) -> CommandResult | None:
-        proposal = await backend.replan(execution_id, request)
-        if not await is_taken(ctx, proposal, _QUESTION, yes=yes, shows_only=dry_run):
+        request, note = await _request(backend, execution_id, asked)
+        proposal, has_ended = await _proposed(ctx, backend, execution_id, request)
+        question = _FORK_QUESTION if has_ended else _QUESTION
+        if not await is_taken(ctx, proposal, question, yes=yes, shows_only=dry_run):
             return None
         if dry_run:
-            if ctx.console().json:
-                ctx.console().result(proposal)
-            return None
-        base, graph = proposal["base"], cast("Mapping[str, Json]", proposal["graph"])
-        change = await backend.revise(
-            execution_id, graph, f"in words: {request}"[:_NOTE_CHARS], base
-        )
+            return await _show_only(ctx, backend, proposal, has_ended=has_ended)
+        if has_ended:
+            return await _forked(ctx, backend, proposal)
+        graph = cast("Mapping[str, Json]", proposal["graph"])
+        change = await backend.revise(execution_id, graph, note, proposal["base"])
         return _told(ctx, execution_id, change)
 
     exit_with(send_command(ctx, name, tell))
+
+
+async def _request(backend: Backend, execution_id: str, asked: str | None) -> tuple[str, str]:
+    """Return what a model is asked for, and the note of such a change: the words, or else what failed.
+
+    Raises:
+        InputError: ``usage``: there are no words, and no step has failed.
+    """
+    if asked is not None:
+        return asked, f"in words: {asked}"[:_NOTE_CHARS]
+    failed = {
+        node["path"]: json_object(node["error_detail"])
+        for node in (await backend.executions.document(execution_id))["nodes"]
+        if node["status"] == "failed" and not node["handled"] and "[" not in node["path"]
+    }
+    if not failed:
+        raise InputError(
+            f"no step of execution {execution_id} has failed",
+            code="usage",
+            hint=f'say what is to be different: planwave replan {execution_id} "…"',
+        )
+    return failure_words(failed), f"as {', '.join(failed)} failed"[:_NOTE_CHARS]
+
+
+async def _proposed(
+    ctx: CommandContext, backend: Backend, execution_id: str, request: str
+) -> tuple[ReplanResponse, bool]:
+    """Return what a model proposes, and whether it is for a fork, as the execution has ended.
+
+    That is said before a model is paid, and looked at again after it: the execution may have ended meanwhile.
+    """
+    if await _has_ended(backend, execution_id):
+        ctx.console().text(f"{execution_id} has ended: what is proposed is a fork of it")
+    proposal = await backend.replan(execution_id, request)
+    return proposal, await _has_ended(backend, execution_id)
+
+
+async def _has_ended(backend: Backend, execution_id: str) -> bool:
+    return (await backend.executions.get(execution_id)).status in ENDED_STATUS
+
+
+def _fork_changes(proposal: ReplanResponse) -> ForkChanges:
+    return {"graph": cast("Mapping[str, Json]", proposal["graph"])}
+
+
+async def _show_only(
+    ctx: CommandContext, backend: Backend, proposal: ReplanResponse, *, has_ended: bool
+) -> None:
+    """Show what comes of a proposal besides itself: as JSON the proposal, of a fork what it would reuse."""
+    if ctx.console().json:
+        ctx.console().result(proposal)
+    elif has_ended:
+        changes = _fork_changes(proposal)
+        show_preview(ctx, await backend.preview_fork(proposal["execution_id"], changes))
+
+
+async def _forked(ctx: CommandContext, backend: Backend, proposal: ReplanResponse) -> CommandResult:
+    """Start the fork that is proposed; it is followed where this process runs it."""
+    execution_id = proposal["execution_id"]
+    new_id = await backend.fork(execution_id, _fork_changes(proposal))
+    done = f"Started execution {new_id}, a fork of {execution_id}"
+    if backend.runs_in_process:
+        ctx.console().verbatim(done)
+    see = f"Watch it with: {ctx.command_hint(f'watch {new_id}')}"
+    return CommandResult("executing", done, see, execution_id=new_id)
 
 
 def _told(ctx: CommandContext, execution_id: str, change: PlanChangeResponse) -> CommandResult:

@@ -251,10 +251,11 @@ async def _preview(ctx: CommandContext, name: str, wanted: _Wanted) -> None:
         execution_id = await find_execution(backend, name)
         changes = await _changes_of(ctx, backend, execution_id, wanted)
         if changes is not None:
-            _show_preview(ctx, await backend.preview_fork(execution_id, changes))
+            show_preview(ctx, await backend.preview_fork(execution_id, changes))
 
 
-def _show_preview(ctx: CommandContext, preview: ForkPreviewResponse) -> None:
+def show_preview(ctx: CommandContext, preview: ForkPreviewResponse) -> None:
+    """Show which steps a fork would reuse, and which would run."""
     console = ctx.console()
     if console.json:
         console.result(preview)

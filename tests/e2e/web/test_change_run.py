@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from playwright.async_api import Locator, Page, Route, expect
@@ -287,6 +288,37 @@ async def test_a_changed_run_is_kept_in_its_plan_while_it_goes_on_and_after_its_
     await keep.click()
     await expect(dialog).to_contain_text("The plan is the same already.")
     await dialog.get_by_role("button", name="Close").click()
+
+
+async def test_words_for_a_run_that_has_ended_become_a_fork_of_it(
+    pages: Pages, model: ScriptedModel
+) -> None:
+    model.replies = {WORDS: PROPOSED}
+    page = await pages.open(None)
+    execution_id = await started(page)
+    await end(page, execution_id)
+    await page.get_by_role("button", name="More", exact=True).click()
+    await page.get_by_role("menuitem", name="Change this run …").click()
+    await page.wait_for_url(f"**/runs/{execution_id}/change")
+    await expect(page.get_by_role("main")).to_contain_text("This run has ended")
+    await expect(page.get_by_role("radio", name="By hand")).to_have_count(0)
+    await page.get_by_label("What is to be different").fill(WORDS)
+    await page.get_by_role("button", name="Write the change").click()
+    proposal = page.get_by_role("complementary", name="The proposal")
+    await expect(proposal).to_contain_text("Adds the costs, and sends nothing.")
+    await expect(proposal.get_by_role("button", name="Edit it first")).to_have_count(0)
+    await assert_accessible_at_widths(page, "change-ended")
+    await page.get_by_role("button", name="Fork and run").click()
+    await page.wait_for_url(re.compile(rf"/runs/(?!{execution_id})[^/]+$"))
+    await expect(page.get_by_role("button", name="Costs, completed").first).to_be_visible()
+    await expect(page.get_by_role("button", name="Ask, waiting").first).to_be_visible()
+    fork_id = page.url.rpartition("/runs/")[2]
+    answer = await page.request.get(f"/api/executions/{fork_id}/document")
+    document = await answer.json()
+    assert document["parent"]["execution_id"] == execution_id
+    nodes = {node["id"]: node for node in document["nodes"]}
+    assert nodes["draft"]["reused"]["execution_id"] == execution_id
+    await end(page, fork_id)
 
 
 async def test_a_change_that_a_model_writes_after_a_failure_is_decided_on_the_page_of_the_run(

@@ -229,7 +229,8 @@ async def test_the_actions_of_a_run_are_in_sight_at_each_width(
     await header.get_by_role("button", name="More").click()
     items = page.get_by_role("menuitem")
     await expect(items).to_have_text(
-        ["Edit the plan", "Compare", "Fork", "Keep in the plan", *MORE], use_inner_text=True
+        ["Edit the plan", "Compare", "Fork", "Keep in the plan", "Change this run …", *MORE],
+        use_inner_text=True,
     )
     await assert_accessible(page)
     await take_screenshot(page, "run-menu")

@@ -194,6 +194,20 @@ test("words that ask for nothing give the sentence of the model, and stay", asyn
   expect(await step("Costs, new")).toBeTruthy();
 });
 
+test("of a run that has ended the proposal is taken as a fork, and there is nothing to edit by hand", async () => {
+  api.routes[ROUTE] = writing(["proposal", PROPOSAL]);
+  show();
+  ask();
+  await screen.findByRole("complementary", { name: "The proposal" });
+  expect(button("Edit it first")).toBeTruthy();
+  change({ status: "completed", endedAt: "2026-01-01T00:00:09Z" });
+  fireEvent.click(await screen.findByRole("button", { name: "Fork and run" }));
+  expect(taken).toEqual(["h2"]);
+  expect(screen.queryByRole("button", { name: "Change the run" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Edit it first" })).toBeNull();
+  expect(screen.getByText(/Nothing starts until you take it/)).toBeTruthy();
+});
+
 test("where the run cannot be changed, nothing is asked of a model", () => {
   show("The run has ended");
   ask();

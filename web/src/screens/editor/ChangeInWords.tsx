@@ -25,9 +25,9 @@ type ChangeInWordsProps = {
   blocked: string | undefined;
   /** Whether another change came first, as the service has said. */
   isOld: boolean;
-  /** Lets the run go on with a proposal. */
+  /** Lets the run go on with a proposal; of one that has ended, starts a fork with it. */
   onTake: (proposal: ReplanResponse) => void;
-  /** Puts a proposal into the editor. */
+  /** Puts a proposal into the editor, where the run goes on. */
   onEdit: (proposal: ReplanResponse) => void;
   /** Forgets what the service has said of the last try. */
   onAgain: () => void;
@@ -44,6 +44,7 @@ export function ChangeInWords(props: ChangeInWordsProps) {
   const { run, graph, words, onWords, blocked, onAgain, header, choice } = props;
   const replan = useReplan(run.executionId, { graph, changes: run.changes.length });
   const { state } = replan;
+  const hasEnded = run.endedAt !== null;
   const proposed = state.kind === "proposed" ? state : null;
   const isOld = proposed !== null && (props.isOld || isOvertaken(run, proposed));
   const why = blocked ?? (words.trim() === "" ? "Say what is to be different" : undefined);
@@ -59,7 +60,10 @@ export function ChangeInWords(props: ChangeInWordsProps) {
     <div className={styles.words}>
       {header(
         proposed ? (
-          <TakeButton onTake={() => props.onTake(proposed.proposal)} {...{ isOld, blocked }} />
+          <TakeButton
+            onTake={() => props.onTake(proposed.proposal)}
+            {...{ hasEnded, isOld, blocked }}
+          />
         ) : (
           <WriteButton onWrite={write} isWriting={state.kind === "writing"} blocked={why} />
         ),
@@ -68,7 +72,11 @@ export function ChangeInWords(props: ChangeInWordsProps) {
         {choice}
         <TextArea
           label="What is to be different"
-          hint="A model writes the change. The run goes on as it is until you take it."
+          hint={
+            hasEnded
+              ? "A model writes the change. Nothing starts until you take it."
+              : "A model writes the change. The run goes on as it is until you take it."
+          }
           rows={2}
           value={words}
           readOnly={state.kind !== "idle"}
@@ -94,7 +102,7 @@ export function ChangeInWords(props: ChangeInWordsProps) {
           <Proposal
             proposal={proposed.proposal}
             before={proposed.before.graph}
-            onEdit={isOld ? undefined : () => props.onEdit(proposed.proposal)}
+            onEdit={isOld || hasEnded ? undefined : () => props.onEdit(proposed.proposal)}
             onDrop={drop}
           />
         )}
@@ -130,14 +138,20 @@ function WriteButton(props: {
   );
 }
 
-function TakeButton(props: { onTake: () => void; isOld: boolean; blocked: string | undefined }) {
+function TakeButton(props: {
+  onTake: () => void;
+  hasEnded: boolean;
+  isOld: boolean;
+  blocked: string | undefined;
+}) {
   return (
     <Button
       kind="primary"
+      icon={props.hasEnded ? "fork" : undefined}
       onClick={props.onTake}
       disabledReason={props.isOld ? "Read the run again first" : props.blocked}
     >
-      Change the run
+      {props.hasEnded ? "Fork and run" : "Change the run"}
     </Button>
   );
 }
@@ -184,9 +198,10 @@ function Plans({ run, before, after: proposed, written }: PlansProps) {
   );
   const { nodes } = run;
   const statusOf = useCallback((id: string) => nodes.get(id)?.status, [nodes]);
+  const now = run.endedAt === null ? "The plan as it runs" : "The plan as it ran";
   return (
     <PlanUnion
-      label={before === after ? "The plan as it runs" : "The plan as it runs, and as proposed"}
+      label={before === after ? now : `${now}, and as proposed`}
       {...{ before, after, statusOf, chosen }}
       isGhost={proposed === undefined}
       onChoose={choose}

@@ -2,7 +2,7 @@ import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { useStore } from "zustand";
 import { ApiError } from "@/api/http";
-import { useRevise } from "@/api/mutations";
+import { useFork, useRevise } from "@/api/mutations";
 import type {
   CheckResponse,
   DiagnosticResponse,
@@ -29,7 +29,8 @@ import { GraphEditor, useGraphCheck } from "./GraphEditor";
 import header from "./GraphEditor.module.css";
 import { guardUnsaved } from "./useAutosave";
 
-/** The editor of the plan of a run that goes on: what has begun is fixed, all else can be changed. */
+/** The editor of the plan of a run that goes on: what has begun is fixed, all else can be changed. Of one that has ended,
+ * words are turned into the plan of a fork. */
 export function ChangeRunScreen() {
   const { executionId = "" } = useParams();
   return (
@@ -71,10 +72,13 @@ const WAYS: readonly { value: Way; label: string }[] = [
 function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
   const [store] = useState(() => createEditorStore(planOf(run, graph)));
   const isChanged = useStore(store, () => store.unsaved().length > 0);
-  const [way, setWay] = useState<Way>("hand");
+  const hasEnded = run.endedAt !== null;
+  const [way, setWay] = useState<Way>(hasEnded ? "words" : "hand");
   const [words, setWords] = useState("");
   const [note, setNote] = useState("");
   const saving = useSaving(run, store);
+  const fork = useFork(run.executionId);
+  const navigate = useNavigate();
   const obstacle = changeObstacle(run);
   useEffect(() => guardUnsaved(store), [store]);
   const rebase = () => {
@@ -93,21 +97,35 @@ function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
   };
   if (way === "hand") return <ChangeByHand {...page} {...{ note }} onNote={setNote} />;
   const mine = isChanged ? "Make or undo your own changes first" : undefined;
+  const saves = saving.isSaving ? "Saving …" : undefined;
+  const starts = fork.isPending ? "Starting …" : undefined;
+  const error = hasEnded ? fork.error : saving.error;
+  const take = (proposal: ReplanResponse) => {
+    if (hasEnded)
+      fork.mutate(
+        { graph: proposal.graph, start: true },
+        { onSuccess: (made) => navigate(`/runs/${made.execution_id}`) },
+      );
+    else void saving.save(proposal.base, proposal.graph, noteOf(proposal));
+  };
   return (
     <ChangeInWords
       {...{ run, graph, words }}
       onWords={setWords}
-      choice={page.choice}
-      blocked={obstacle ?? mine ?? (saving.isSaving ? "Saving …" : undefined)}
+      choice={hasEnded ? null : page.choice}
+      blocked={hasEnded ? starts : (obstacle ?? mine ?? saves)}
       isOld={saving.isOld}
-      onTake={(proposal) => void saving.save(proposal.base, proposal.graph, noteOf(proposal))}
+      onTake={take}
       onEdit={(proposal) => {
         rebase();
         store.changeGraph(proposal.graph);
         setNote(noteOf(proposal));
         setWay("hand");
       }}
-      onAgain={rebase}
+      onAgain={() => {
+        rebase();
+        fork.reset();
+      }}
       header={(action) => (
         <header className={header.header}>
           {page.title}
@@ -118,8 +136,13 @@ function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
         </header>
       )}
     >
-      {run.endedAt !== null && <HasEnded run={run} />}
-      {saving.error && <ErrorNote error={saving.error} />}
+      {hasEnded && (
+        <Note>
+          This run has ended, so a change makes a new one of it, a fork: steps that stay as they are
+          lend it their results and cost nothing.
+        </Note>
+      )}
+      {error && <ErrorNote error={error} />}
     </ChangeInWords>
   );
 }
@@ -228,7 +251,7 @@ function Meanwhile({ run, isOld, onLoad }: MeanwhileProps) {
 function HasEnded({ run }: { run: RunState }) {
   return (
     <Note kind="warning" alert>
-      The run has ended meanwhile, so it cannot be changed any more.{" "}
+      The run has ended meanwhile, so it cannot be changed any more; in words you can fork it.{" "}
       <Link to={`/runs/${run.executionId}`}>Open the run</Link>
     </Note>
   );

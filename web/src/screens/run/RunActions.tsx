@@ -84,6 +84,7 @@ function ranChangedPlan({ planId, parent, revision, changes }: RunState): boolea
   return planId !== null && (changes.length > 0 || (parent !== null && revision === null));
 }
 
+/** Where its plan is changed: of a run that has ended in words, for a fork. */
 function changeAction(executionId: string): OtherActionProps {
   return { label: "Change this run …", icon: "edit", to: `/runs/${executionId}/change` };
 }
@@ -125,6 +126,7 @@ function EndedActions(props: RunActionsProps) {
       <MoreMenu
         items={[
           ...(isNarrow ? others.map((each) => asMenuItem(each, navigate)) : []),
+          asMenuItem(changeAction(run.executionId), navigate),
           ...moreItems(props),
         ]}
       />

@@ -13,6 +13,7 @@ import { Note } from "@/ui/Note";
 import { Status } from "@/ui/Status";
 import { useNow } from "@/ui/useNow";
 import styles from "./ChangeRunScreen.module.css";
+import { notRunAgain } from "./fixedSteps";
 import { Differences, Reach } from "./RevisionDiff";
 import { useReplan } from "./useReplan";
 
@@ -75,7 +76,7 @@ export function ChangeInWords(props: ChangeInWordsProps) {
           hint={
             hasEnded
               ? "A model writes the change. Nothing starts until you take it."
-              : "A model writes the change. The run goes on as it is until you take it."
+              : `A model writes the change. The run goes on as it is until you take it. ${notRunAgain(run)}`
           }
           rows={2}
           value={words}

@@ -24,7 +24,7 @@ import { ChangeInWords } from "./ChangeInWords";
 import styles from "./ChangeRunScreen.module.css";
 import screen from "./EditorScreen.module.css";
 import { createEditorStore, type EditorStore, type SavedPlan } from "./editorStore";
-import { type FixedSteps, fixedSteps } from "./fixedSteps";
+import { type FixedSteps, fixedSteps, notRunAgain } from "./fixedSteps";
 import { GraphEditor, useGraphCheck } from "./GraphEditor";
 import header from "./GraphEditor.module.css";
 import { guardUnsaved } from "./useAutosave";
@@ -196,7 +196,8 @@ function ChangeByHand(props: ChangeByHandProps) {
         {props.choice}
         <p>
           The run goes on while you change it. Steps with a lock have begun, or decided what has:
-          they stay. All others can be changed, rewired and taken out, and new ones added.
+          they stay. All others can be changed, rewired and taken out, and new ones added.{" "}
+          {notRunAgain(run)}
         </p>
         <TextField
           label="Why"

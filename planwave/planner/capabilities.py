@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from planwave.errors import InputError
-from planwave.graph.model import LINK, Json, Node, Port
+from planwave.graph.model import FLOW, LINK, Json, Node, Port
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.json_types import schema_text
 from planwave.planner.questions import question_schema
+from planwave.planner.revised_plan import RevisedPlan
 from planwave.prompts.render import ProviderCard, ToolCard, TypeCard
 from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.protocols import Providers
@@ -29,6 +30,12 @@ _MAX_ALTERNATIVES = 3
 _SCHEMA_KEYWORDS = frozenset({"type", "enum", "const", "anyOf", "items", "properties", "required"})
 """Schema keywords that all providers take; the reader knows the rest."""
 _TEXT: Final[Json] = {"type": "string"}
+_ID_PLACES: Final = 9
+"""The places of a change that may have an enum of the ids of a plan."""
+_CHANNEL: Final[Json] = {"type": "string", "enum": [FLOW, LINK]}
+_NULL: Final[Json] = {"type": "null"}
+_MAX_ENUM_VALUES: Final = 500
+"""The values of all enums of a schema. Source: what OpenAI's strict mode took at first; it takes 1,000 now."""
 
 
 class PlanRules(NamedTuple):
@@ -207,6 +214,70 @@ def plan_schema(
     Steps come in an order in which each depends on earlier ones; no edges are written. A graph in a step
     has the shape of the plan itself, and no graphs in it.
     """
+    fields = _step_fields(catalogue, names, rules)
+    plan = {"title": _TEXT, **question_schema(), **_graph_schema(names, fields)}
+    return _object(plan, required=tuple(name for name in plan if name not in question_schema()))
+
+
+def change_schema(
+    plan: RevisedPlan, catalogue: NodeTypes, names: Sequence[str], rules: PlanRules = NO_RULES
+) -> dict[str, Json]:
+    """Return the JSON Schema of the change of a plan: what is there is named by an enum of its ids.
+
+    So no step can be named that the plan does not have, and none of a running plan can be changed that
+    has begun. The ids of new steps are the model's own: where such a one may stand, any text may.
+    """
+    fields = _step_fields(catalogue, names, rules)
+    operations = [
+        _object({"op": {"type": "string", "enum": [name]}, **parts}, required=("op", *required))
+        for name, parts, required in _operation_schemas(plan, names, fields)
+    ]
+    operation: Json = {"anyOf": operations}
+    change = {"answer": _TEXT, "operations": {"type": "array", "items": operation}}
+    return _object(change, required=change)
+
+
+def _operation_schemas(
+    plan: RevisedPlan, names: Sequence[str], fields: Mapping[str, Json]
+) -> Iterator[tuple[str, dict[str, Json], Sequence[str]]]:
+    """Yield the name of each operation that is possible, its fields, and those that it must have."""
+    ids = [each.id for each in plan.graph.nodes]
+    progress = None if plan.has_ended else plan.progress
+    begun = () if progress is None else progress.begun
+    spent = () if progress is None else progress.spent
+    unbegun = [each for each in ids if each not in begun]
+    droppable = [each for each in ids if each not in begun or each in spent]
+    is_short = len(ids) * _ID_PLACES <= _MAX_ENUM_VALUES
+
+    def one_of(some: Sequence[str]) -> Json:
+        return {"type": "string", "enum": [*some]} if is_short else _TEXT
+
+    present: Json = {"anyOf": [one_of(ids), _TEXT]} if is_short else _TEXT
+    step = _step_schema(names, fields, present)
+    yield "add_node", {"node": step}, ("node",)
+    handles = {"source_handle": _TEXT, "target_handle": _TEXT}
+    if unbegun:
+        or_null = {
+            name: {"anyOf": [*each.get("anyOf", [each]), _NULL]} for name, each in fields.items()
+        }
+        changes = {**step["properties"], "data": _object(or_null, required=())}
+        for name in ("id", "depends_on", "from"):
+            del changes[name]
+        yield "update_node", {"id": one_of(unbegun), "set": _object(changes, ())}, ("id", "set")
+        edge = {"source": present, "target": one_of(unbegun), "channel": _CHANNEL, **handles}
+        required = ("source", "target", "channel")
+        yield "add_edge", {"edge": _object(edge, required)}, ("edge",)
+        ends = {"source": one_of(ids), "target": one_of(unbegun)}
+        yield "remove_edge", {**ends, **handles}, ("source", "target")
+        yield "rename", {"id": one_of(unbegun), "to": _TEXT}, ("id", "to")
+    if droppable:
+        yield "remove_node", {"id": one_of(droppable)}, ("id",)
+    if plan.progress is None:
+        yield "set_title", {"title": _TEXT}, ("title",)
+
+
+def _step_fields(catalogue: NodeTypes, names: Sequence[str], rules: PlanRules) -> dict[str, Json]:
+    """Return the fields that the ``data`` of steps may have, of all these node types together."""
     plain: dict[str, Json] = {}
     graphs: list[str] = []
     for name in names:
@@ -220,17 +291,25 @@ def plan_schema(
             if present != schema:
                 plain[field] = {"anyOf": [*present.get("anyOf", [present]), schema]}
     inner = _object(_graph_schema(names, plain), required=("steps",))
-    fields = {**plain, **dict.fromkeys(graphs, inner)}
-    plan = {"title": _TEXT, **question_schema(), **_graph_schema(names, fields)}
-    return _object(plan, required=tuple(name for name in plan if name not in question_schema()))
+    return {**plain, **dict.fromkeys(graphs, inner)}
 
 
 def _graph_schema(names: Sequence[str], fields: Mapping[str, Json]) -> dict[str, Json]:
-    source = _object({"step": _TEXT, "handle": _TEXT, "input": _TEXT}, required=("step", "handle"))
+    # No enum of earlier steps: their ids stand nowhere before the model writes them.
+    return {"steps": {"type": "array", "items": _step_schema(names, fields, _TEXT)}}
+
+
+def _step_schema(
+    names: Sequence[str], fields: Mapping[str, Json], earlier: Json
+) -> dict[str, Json]:
+    """Return the schema of a step; ``earlier`` is that of the id of a step before it."""
+    source = _object(
+        {"step": earlier, "handle": _TEXT, "input": _TEXT}, required=("step", "handle")
+    )
     step: dict[str, Json] = {
         "id": _TEXT,
         "name": _TEXT,
-        "depends_on": {"type": "array", "items": _TEXT},
+        "depends_on": {"type": "array", "items": earlier},
         "from": {"type": "array", "items": source},
         "description": _TEXT,
         "type": {"type": "string", "enum": [*names]},
@@ -239,8 +318,7 @@ def _graph_schema(names: Sequence[str], fields: Mapping[str, Json]) -> dict[str,
     }
     if fields:
         step["data"] = _object(fields, required=())
-    steps = _object(step, required=("id", "name", "depends_on", "description", "type"))
-    return {"steps": {"type": "array", "items": steps}}
+    return _object(step, required=("id", "name", "depends_on", "description", "type"))
 
 
 def _type_card(

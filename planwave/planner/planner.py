@@ -19,6 +19,7 @@ from planwave.ids import new_id
 from planwave.planner.capabilities import (
     NO_RULES,
     PlanRules,
+    change_schema,
     check_can_plan,
     plan_schema,
     plannable_types,
@@ -206,7 +207,9 @@ class Planner:
             )
         types = plannable_types(self._catalogue, self._rules)
         first = self._start_conversation(plan.goal, provider, model, types, None, self._rules).first
-        first = replace(first, prompt=revision_prompt(plan, words), schema=None)
+        prompt = revision_prompt(plan, words)
+        schema = first.schema and change_schema(plan, self._catalogue, types, self._rules)
+        first = replace(first, prompt=prompt, schema=schema, schema_name="change")
         context = self._context((provider, model), None, types, None, self._rules)
         report = on_progress or _ignore_progress
         ask = partial(self._ask, on_progress=report, scope=scope, steps=None)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from planwave.errors import InputError, PlanInvalid
 from planwave.graph.diagnostics import errors_in
 from planwave.graph.editing.editor import PlanContent, apply_operations
+from planwave.graph.editing.revision import Progress
 from planwave.graph.model import Graph, Node, Policy
 from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.planner import Planner
@@ -109,6 +112,76 @@ async def test_a_new_step_may_say_what_it_depends_on() -> None:
     with pytest.raises(PlanInvalid) as refused:
         await revised(*[changes(node("costs", depends_on=["nobody"]))] * 3)
     assert [each.code for each in refused.value.diagnostics] == ["dangling-edge"]
+
+
+CHAIN = make_graph(
+    *map(text_node, ("read", "sort", "ask", "pay")), edges=[("read", "sort"), ("sort", "pay")]
+)
+RUNNING = Progress({"read": "completed", "ask": "failed"}, spent=["ask"])
+WRITABLE: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {  # by form: in any plan; where read and ask have run
+    "update_node": (["read", "sort", "ask", "pay"], ["sort", "pay"]),
+    "rename": (["read", "sort", "ask", "pay"], ["sort", "pay"]),
+    "remove_node": (["read", "sort", "ask", "pay"], ["sort", "ask", "pay"]),
+    "add_edge to": (["read", "sort", "ask", "pay"], ["sort", "pay"]),
+    "remove_edge to": (["read", "sort", "ask", "pay"], ["sort", "pay"]),
+    "remove_edge from": (["read", "sort", "ask", "pay"], ["read", "sort", "ask", "pay"]),
+}  # fmt: skip
+
+
+def naming(form: str, name: str) -> dict[str, Any]:
+    """Return the operation of a form with a step at the place in question."""
+    match form:
+        case "add_edge to":
+            return edge("sort", name)
+        case "remove_edge to" | "remove_edge from":
+            ends = ("pay", name) if form.endswith("to") else (name, "pay")
+            return {"op": "remove_edge", "source": ends[0], "target": ends[1]}
+        case _:
+            more = {"update_node": {"set": {"name": "x"}}, "rename": {"to": "x"}}
+            return {"op": form, "id": name, **more.get(form, {})}
+
+
+@pytest.mark.parametrize("progress", [None, RUNNING])
+async def test_a_change_can_name_no_step_that_is_not_there_and_change_none_that_has_begun(
+    progress: Progress | None,
+) -> None:
+    models = WatchedModel([changes(answer="No.")])
+    plan = plan_of(CHAIN)._replace(progress=progress)
+    await Planner(models, PROVIDERS, CATALOGUE, Limits()).revise(plan, "change it")
+    (request,) = models.requests
+    assert request.schema_name == "change"
+    fits = jsonschema_rs.validator_for(request.schema).is_valid
+    for form, names in WRITABLE.items():
+        fitting = [
+            name
+            for name in ("read", "sort", "ask", "pay", "nobody")
+            if fits({"answer": "", "operations": [naming(form, name)]})
+        ]
+        assert fitting == names[progress is not None], form
+    title = {"answer": "", "operations": [{"op": "set_title", "title": "x"}]}
+    assert fits(title) is (progress is None)
+    new = {"depends_on": ["read", "another_new"], "from": [{"step": "sort", "handle": "output"}], "description": "x"}  # fmt: skip
+    more = [node("new", **new), edge("new", "pay"), update("sort", data={"jsonOutput": None})]
+    assert fits({"answer": "", "operations": more}), "a new step has an id of its own"
+
+
+async def test_a_change_of_a_run_that_has_ended_or_of_a_large_plan_may_name_any_step() -> None:
+    large = make_graph(*(text_node(f"s{number}") for number in range(56)))
+    ended = plan_of(CHAIN)._replace(progress=RUNNING, has_ended=True)
+    for plan, name, is_open in (
+        (ended, "read", True), (ended, "nobody", False), (plan_of(large), "nobody", True),
+    ):  # fmt: skip
+        models = WatchedModel([changes(answer="No.")])
+        await Planner(models, PROVIDERS, CATALOGUE, Limits()).revise(plan, "change it")
+        reply = {"answer": "", "operations": [naming("update_node", name)]}
+        assert jsonschema_rs.is_valid(models.requests[0].schema, reply) is is_open
+
+
+async def test_a_model_without_structured_output_gets_no_schema_for_a_change() -> None:
+    reply = changes(node("costs", depends_on=["facts"]))
+    revision, models = await revised(reply, provider="own", model="two")
+    assert models.requests[0].schema is None
+    assert ids(revision.reading.graph) == ["facts", "note", "costs"]
 
 
 FAULTY = [

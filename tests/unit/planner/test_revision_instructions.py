@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+import jsonschema_rs
 import pytest
 
 from planwave.errors import PlanInvalid, PlanwaveError
@@ -276,6 +278,49 @@ async def test_an_instruction_gives_the_wished_change_or_a_clear_refusal(asked: 
             revision = await planner.revise(before, asked.words)
             _require_given(before, revision, wished)
     assert len(models.requests) == len(asked.replies), "every reply was needed"
+
+
+WRITTEN_OTHERWISE = {  # than the schema has it: prose around it, an edge into a new step, an exchange of names, a title for a run
+    "prose", "add_edge", "rename", "set_title",
+}  # fmt: skip
+
+
+async def test_the_schema_has_room_for_every_good_reply_and_for_few_faulty_ones() -> None:
+    faulty: list[bool] = []
+    for asked in ASKED:
+        models = WatchedModel([*asked.replies])
+        planner = Planner(models, PROVIDERS, CATALOGUE, Limits(), asked.rules)
+        content = PlanContent("A title", PLANS[asked.of].to_document())
+        before = RevisedPlan("a goal", content, PLANS[asked.of], asked.progress)
+        with suppress(PlanwaveError):
+            await planner.revise(before, asked.words)
+        for request, written in zip(models.requests, asked.replies, strict=True):
+            assert request.schema is not None
+            is_good = written is asked.replies[-1] and not isinstance(asked.outcome, Refused)
+            unfit = _unfit(written, request.schema)
+            if is_good:
+                assert set(unfit) <= WRITTEN_OTHERWISE, written
+            else:
+                faulty.append(bool(unfit))
+    assert sum(faulty) >= 0.6 * len(faulty), "the others have cycles, no nodes, or no good data"
+
+
+def _unfit(text: str, schema: Mapping[str, Any]) -> list[str]:
+    """Return what of a reply the schema does not allow: the names of operations, or another word."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return ["prose"]
+    if not isinstance(value, dict) or "operations" not in value:
+        return ["another shape"]
+    operations = [{**each} for each in value["operations"]]
+    one = schema["properties"]["operations"]["items"]
+    for each in operations:
+        if isinstance(
+            node := each.get("node"), dict
+        ):  # which are required, so that they are written first
+            each["node"] = {"depends_on": [], "description": "", **node}
+    return [str(each.get("op")) for each in operations if not jsonschema_rs.is_valid(one, each)]
 
 
 def _require_refused(error: PlanwaveError, code: str, sentence: str) -> None:

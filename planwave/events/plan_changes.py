@@ -126,10 +126,12 @@ class PlanChanges:
         for node in state.graph["nodes"]:
             node_id = node["id"]
             known = nodes.pop(node_id, None)
-            if known is not None and has_begun(known):
-                own[node_id] = known
-            else:
-                own[node_id], floors[node_id] = NodeState(node_id), data["floor"]
+            if known is None or not has_begun(known):
+                own[node_id], floors[node_id] = NodeState(node_id), (data["floor"], False)
+                continue
+            own[node_id] = known
+            if known.wave is not None:
+                floors[node_id] = known.wave, True
         for node_id in change["dropped_nodes"]:
             floors.pop(node_id, None)
         state.nodes = {**own, **nodes}  # nested nodes come last, as before

@@ -14,13 +14,14 @@ class WaveProgress:
     """Which waves have begun, and which are over; ``total`` counts all.
 
     Attributes:
-        floors: The lowest wave of nodes that were added or rewired while the graph was run, by id.
+        floors: The lowest wave of each node of a graph that was changed while it was run, by id, and whether the node is
+            in that one: it had begun there.
     """
 
     total: int = 0
     begun: set[int] = field(default_factory=set[int])
     done: set[int] = field(default_factory=set[int])
-    floors: dict[str, int] = field(default_factory=dict[str, int])
+    floors: dict[str, tuple[int, bool]] = field(default_factory=dict[str, tuple[int, bool]])
 
     @property
     def floor(self) -> int:

@@ -243,7 +243,7 @@ class RevisePlan:
     Attributes:
         graph: The graph that it becomes.
         data: What the event of the change says, as far as that is known before.
-        create: Returns a run of that graph, of which nothing has been started; ``floors`` are the lowest waves of nodes.
+        create: Returns a run of that graph, of which nothing has been started; ``floors`` are those of ``WaveProgress``.
         reply: Gets the outcome; None where no caller waits.
         stored: All events of the execution that are durable; the driver reads them before the turn.
         request: What a person is asked first; None where the change is made at once.

@@ -188,7 +188,7 @@ class Execution:
         on_place: Called when nothing of it runs any more, and when something wants to; it holds a
             running place at first, and then starts nodes once ``grant_place`` is called.
         written_by: Who wrote the graph, if no person did.
-        wave_floors: The lowest wave of nodes that were changed while the graph was run, by id.
+        wave_floors: The waves of nodes of a graph that was changed while it was run; see ``WaveProgress``.
         admit: Decides about graphs that such a graph runs and that do not stand in it.
         write_change: Has a model write the changes of its graph that it asks for; None refuses them.
         causes: Gets what failed nodes raised, by path, for a caller in this process.
@@ -223,7 +223,7 @@ class Execution:
         approval: Json | None = None,
         on_place: Callable[[PlaceChange], None] | None = None,
         written_by: WrittenBy | None = None,
-        wave_floors: Mapping[str, int] = NO_FLOORS,
+        wave_floors: Mapping[str, tuple[int, bool]] = NO_FLOORS,
         admit: Admit | None = None,
         causes: dict[str, BaseException] | None = None,
         write_change: ChangeWriter | None = None,

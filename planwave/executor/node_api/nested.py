@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # both are built on this module
 _MAX_PREPARED: Final = 64
 """How many prepared graphs are kept, those used last."""
 _MAX_KEY_LENGTH: Final = 100
-NO_FLOORS: Final[Mapping[str, int]] = {}
+NO_FLOORS: Final[Mapping[str, tuple[int, bool]]] = {}
 """No graph was changed while it was run."""
 _PATH_SEPARATORS: Final = frozenset("[]/")
 """What separates the parts of a path."""
@@ -325,7 +325,7 @@ def create_graph_run(
     prefix: str = "",
     variables: Mapping[str, Json] | None = None,
     written_by: WrittenBy | None = None,
-    floors: Mapping[str, int] = NO_FLOORS,
+    floors: Mapping[str, tuple[int, bool]] = NO_FLOORS,
 ) -> GraphRun:
     """Create the run of an execution's own graph, or of one nested in a node.
 
@@ -337,7 +337,7 @@ def create_graph_run(
         prefix: Goes before the ids of nested nodes in their paths.
         variables: Names for expressions of a nested graph; None for those of the execution.
         written_by: Who wrote the graph, if no person did.
-        floors: The lowest wave of nodes that were changed while the graph was run, by id.
+        floors: The waves of nodes of a graph that was changed while it was run; see ``WaveProgress``.
     """
     # Node ids of options are those of the execution's own graph.
     entry = plan_inputs(program, inputs, RunOptions() if prefix else options)

@@ -66,7 +66,7 @@ class ParentExecution(NamedTuple):
         history: The stored events of all its graphs.
         host: The services of its nodes.
         options, inputs: Its own options and inputs.
-        wave_floors: The lowest wave of nodes that were changed while it ran, by id.
+        wave_floors: The waves of nodes of a graph that was changed while it ran; see ``WaveProgress``.
         excluded: Ids of the nodes whose results are not reused, because a later execution reran
             them or had them preset.
     """
@@ -78,7 +78,7 @@ class ParentExecution(NamedTuple):
     options: RunOptions
     inputs: Mapping[str, Mapping[str, Json]] | None
     excluded: frozenset[str] = frozenset()
-    wave_floors: Mapping[str, int] = NO_FLOORS
+    wave_floors: Mapping[str, tuple[int, bool]] = NO_FLOORS
 
 
 class Reuse:

@@ -64,6 +64,6 @@ class SchedulingRules(NamedTuple):
     stop_on_failure: bool = False
     disposable: frozenset[int] = frozenset()
     """Nodes that may be cancelled once nothing that their edges lead to waits for them."""
-    floors: Mapping[int, int] = {}
-    """The lowest wave of nodes that were added or rewired while the graph was run, so that no wave that had
-    begun gets another node."""
+    floors: Mapping[int, tuple[int, bool]] = {}
+    """The lowest wave of nodes of a graph that was changed while it was run, so that no wave that had begun gets
+    another node; and whether a node stays in that one, as it has begun there."""

@@ -107,11 +107,18 @@ class WaveBarrier:
 
 
 def _raise_to(
-    floors: Mapping[int, int], depth: list[int], topology: Topology, part: Collection[int] | None
+    floors: Mapping[int, tuple[int, bool]],
+    depth: list[int],
+    topology: Topology,
+    part: Collection[int] | None,
 ) -> None:
-    """Raise the depths of nodes to their floors, and those of all that depend on them."""
+    """Raise the depths of nodes to their floors, and those of all that depend on them; some stay in their waves."""
     for node in topology.order:
-        depth[node] = max(depth[node], floors.get(node, 1) - 1)
+        lowest, is_fixed = floors.get(node, (1, False))
+        if is_fixed:
+            depth[node] = lowest - 1
+            continue
+        depth[node] = max(depth[node], lowest - 1)
         for edge in topology.incoming[node]:
             source = topology.sources[edge]
             if part is None or source in part:

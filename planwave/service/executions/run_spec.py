@@ -58,7 +58,7 @@ class RunSpec:
         flows: The ids of the only stored flows that may run in it; None for any.
         trace_context: The headers of the caller's trace; empty without one.
         trace_id: The id of the trace that its spans are in; None where they are in none.
-        wave_floors: The lowest wave of nodes that were changed while it ran, by id.
+        wave_floors: The waves of nodes of a graph that was changed while it ran; see ``WaveProgress``.
     """
 
     graph: Graph
@@ -81,7 +81,7 @@ class RunSpec:
     flows: Sequence[str] | None = None
     trace_context: Mapping[str, str] = field(default_factory=dict[str, str])
     trace_id: str | None = None
-    wave_floors: Mapping[str, int] = field(default_factory=dict[str, int])
+    wave_floors: Mapping[str, tuple[int, bool]] = field(default_factory=dict[str, tuple[int, bool]])
 
     @property
     def judged_plan_id(self) -> str | None:

@@ -257,7 +257,7 @@ class RevisedRun:
         return data
 
     def _policy(self) -> dict[str, Any]:
-        is_any = self._races and self.choices.one_in(4)
+        is_any = self._races and self.choices.one_in(2)
         policy = {"join": "any" if is_any else "all", "retry": {"attempts": 2, "backoffS": 1}}
         return {**policy, "onError": "continue" if self.choices.one_in(6) else "fail"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from planwave.errors import Conflict
 from planwave.graph.editing.revision import graph_change
-from planwave.graph.model import Graph
+from planwave.graph.model import Graph, Policy
 from tests.support.engine.behaviors import asks, returns_after
 from tests.support.engine.generic_nodes import ExecutionHarness
 from tests.support.engine.revised_runs import request_about
@@ -154,3 +154,22 @@ async def test_an_answer_and_a_change_in_one_turn_both_hold(first: str) -> None:
         "plan.revised",
     ]
     assert run.event_names("node.completed") == ["node.completed w", "node.completed c"]
+
+
+@pytest.mark.parametrize("change", [["a>m", "b>c"], ["a>m", "b>c", "c>m", "a>n", "n>o", "o>c"]])
+@virtual_time
+async def test_a_node_that_has_begun_stays_in_its_wave_whatever_becomes_of_its_open_edges(
+    change: list[str],
+) -> None:
+    """By its edges ``m``, which began in wave 3 with the result of ``a``, would be in wave 2 then, or in wave 5."""
+    policies = {"m": Policy(join="any")}
+    graph = parse_graph("a b c m", "a>m", "b>c", "c>m", policies=policies)
+    behaviors = {"b": returns_after(5 if "n>o" in change else 1), "m": returns_after(9)}
+    run = scene(None, behaviors, graph, replan=None)
+    revise_at(run, 3, parse_graph("a b c m n o", *change, policies=policies))
+    assert await run.run() == "completed"
+    told = [f"{each.type} {each.data['wave']}" for each in run.stored if "wave" in each.data]
+    assert told.count("wave.completed 3") == 1
+    stored = [each.type for each in run.stored]
+    assert stored[-3:] == ["node.completed", "wave.completed", "execution.completed"]
+    assert run.stored[-3].path == "m"

@@ -27,16 +27,25 @@ def own_results(state: ExecutionState) -> dict[str, tuple[str, Any]]:
 
 
 def check_waves(events: Sequence[Event]) -> None:
-    over: set[int] = set()
+    """Each node of the graph stays in the wave in which it has begun, and a wave is over once, with all of them."""
+    over, waves, active = set[int](), dict[str | None, int](), set[str | None]()
     for event in events:
         if event.type == "wave.completed" and event.path is None:
-            assert event.data["wave"] not in over, "a wave is over once"
-            over.add(event.data["wave"])
-        is_first = (
-            event.type == "node.started" and event.attempt == 1 and "[" not in str(event.path)
-        )
-        if is_first or (event.type == "wave.started" and event.path is None):
+            wave = event.data["wave"]
+            assert wave not in over, "a wave is over once"
+            assert wave not in {waves[each] for each in active}, "a wave ends with its nodes"
+            over.add(wave)
+        elif event.type == "wave.started" and event.path is None:
             assert event.data["wave"] not in over, "no wave goes on after its end"
+        elif event.path is None or "[" in event.path:
+            continue
+        elif event.type == "node.started":
+            wave = waves.setdefault(event.path, event.data["wave"])
+            assert wave == event.data["wave"], "a node stays in the wave in which it has begun"
+            assert wave not in over, "no wave goes on after its end"
+            active.add(event.path)
+        elif event.type in ("node.completed", "node.failed", "node.cancelled"):
+            active.discard(event.path)
 
 
 def check_links(scene: RevisedRun) -> None:

@@ -247,7 +247,7 @@ def test_a_changed_graph_goes_on_where_the_run_was() -> None:
         "change": 1, "base": "h1", "hash": "h2", "graph_change": change, "floor": 1,
     }  # fmt: skip
 
-    def create(*, floors: Mapping[str, int]) -> GraphRun:
+    def create(*, floors: Mapping[str, tuple[int, bool]]) -> GraphRun:
         host = NodeHost("x1", None, None, None, None, None)
         program = Program(wide, run.root.program.catalogue)
         return create_graph_run(program, host, RunOptions(), None, floors=floors)

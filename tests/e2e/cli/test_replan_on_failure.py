@@ -177,6 +177,8 @@ def test_what_no_plan_of_a_model_may_have_asks_nobody(hostile: Replies) -> None:
     assert document["requests"] == []
     (refused,) = document["refused_changes"]
     assert [each["code"] for each in refused["diagnostics"]] == ["type-not-allowed"]
+    (told,) = [line for line in invoke("logs", "last").stdout.splitlines() if "not changed" in line]
+    assert "node 'post' has the type 'http_tool', which this plan may not use" in told
 
 
 WIDENS = {

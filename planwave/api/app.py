@@ -147,8 +147,9 @@ async def _sessions_opened(sessions: SessionCookies, service: Service) -> AsyncG
         sessions.open(service.directory)
         yield
         return
-    await sessions.share(shared)
-    async with service.following("sessions", sessions.reload):
+    following = service.following("sessions", sessions.reload)
+    await sessions.share(shared, following.require_confirmed)
+    async with following:
         yield
 
 

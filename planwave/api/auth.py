@@ -23,7 +23,7 @@ from planwave.api.session_cookies import (
     refuse_other_sites,
     require_own_page,
 )
-from planwave.errors import Unauthorized
+from planwave.errors import PlanwaveError, StoreError, Unauthorized
 from planwave.principals import LOCAL, OPERATOR, Principal, set_principal
 from planwave.service.access_tokens import TOKEN_PREFIX
 from planwave.settings import Settings
@@ -41,7 +41,7 @@ class Authenticator:
         settings: ``token``; without one every client that reaches the service is accepted.
         now: Seconds since the epoch.
         clock: Seconds that never go back.
-        find_token: Returns the access token of a text, or None.
+        find_token: Returns the access token of a text, or None; raises ``StoreError`` where it cannot know.
         note_use: Called with the id of an access token that is used.
         why_denied: Says why a text is no valid access token.
 
@@ -83,6 +83,7 @@ class Authenticator:
             Forbidden: The request comes from another site, or has a cookie and does not say which page it
                 comes from.
             TooManyRequests: The principal sent too many requests.
+            StoreError: ``store-unreachable``: whether the token or the session has ended is not known.
         """
         refuse_other_sites(connection)
         token = self._access_token(connection)
@@ -100,11 +101,16 @@ class Authenticator:
         self._request_rate.acquire(principal.account)
         return principal
 
-    def has_ended(self, connection: HTTPConnection) -> bool:
-        """Return whether the access token or the session that a connection was opened with is over."""
-        if access_token(connection) is not None:
-            return self._access_token(connection) is None
-        return not self.sessions.is_valid(connection)
+    def why_ended(self, connection: HTTPConnection) -> PlanwaveError | None:
+        """Return why a connection may not go on: its access token or session is over, or may be."""
+        try:
+            if access_token(connection) is not None:
+                holds = self._access_token(connection) is not None
+            else:
+                holds = self.sessions.is_valid(connection)
+        except StoreError as error:
+            return error
+        return None if holds else _access_ended()
 
     def count_request(self, account: str) -> None:
         """Count a request of a principal that was authenticated elsewhere.
@@ -234,16 +240,24 @@ def may_end(connection: HTTPConnection) -> bool:
     return isinstance(principal, Principal) and principal.kind in ("token", "session")
 
 
-def has_ended(connection: HTTPConnection) -> bool:
-    """Return whether the access token or the session of a connection has ended since."""
+def why_ended(connection: HTTPConnection) -> PlanwaveError | None:
+    """Return why a connection may not go on, or None; see ``Authenticator.why_ended``."""
     authenticator = cast("Authenticator", connection.app.state.planwave.authenticator)
-    return authenticator.has_ended(connection)
+    return authenticator.why_ended(connection)
 
 
 def _bearer(authorization: str) -> str:
     """Return the text of a bearer token, "" for another scheme."""
     scheme, _, text = authorization.partition(" ")
     return text.strip() if scheme.lower() == "bearer" else ""
+
+
+def _access_ended() -> Unauthorized:
+    return Unauthorized(
+        "the access token was revoked or has expired, or the session was closed",
+        code="access-ended",
+        hint="connect again with a valid token",
+    )
 
 
 def _unauthorized(reason: str) -> Unauthorized:

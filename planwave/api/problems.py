@@ -250,9 +250,14 @@ async def send_problem(connection: HTTPConnection, error: PlanwaveError) -> Resp
     with suppress(OSError, WebSocketDisconnect):  # the client has disconnected
         if connection.client_state is WebSocketState.CONNECTING:
             await connection.accept()
-        code = _CLOSE_CODES.get(error.status_hint, _UNPROCESSABLE)
-        await connection.close(code, _truncated(f"{error.code}: {error.message}"))
+        await connection.close(*close_of(error))
     return None
+
+
+def close_of(error: PlanwaveError) -> tuple[int, str]:
+    """Return the code and the reason with which an error closes a WebSocket."""
+    code = _CLOSE_CODES.get(error.status_hint, _UNPROCESSABLE)
+    return code, _truncated(f"{error.code}: {error.message}")
 
 
 def register_handlers(app: FastAPI) -> None:

@@ -55,6 +55,7 @@ class SessionCookies:
         self._closed: dict[str, float] = {}
         self._path: Path | None = None
         self._shared: SharedSessions | None = None
+        self._require_confirmed: Callable[[], None] = lambda: None
         self._unstored: dict[str, float] = {}
         self._writing = asyncio.Lock()
 
@@ -74,13 +75,20 @@ class SessionCookies:
         return sha256(claims.encode()).hexdigest()[:_ID_CHARS]
 
     def is_valid(self, connection: HTTPConnection) -> bool:
-        """Return whether a request carries the cookie of an open session."""
+        """Return whether a request carries the cookie of an open session.
+
+        Raises:
+            StoreError: ``store-unreachable``: whether another process has closed it is not known.
+        """
         claims, _, signature = connection.cookies.get(SESSION_COOKIE, "").rpartition(".")
         expiry, _, _ = claims.partition(".")
         is_signed = hmac.compare_digest(
             signature.encode(errors="replace"), self._signature(claims).encode()
         )
-        return is_signed and claims not in self._closed and self._now() < int(expiry)
+        if not is_signed or claims in self._closed or self._now() >= int(expiry):
+            return False
+        self._require_confirmed()
+        return True
 
     def revoke(self, connection: HTTPConnection) -> None:
         """Close the session of a request, for every copy of its cookie; durable after ``store``."""
@@ -90,15 +98,19 @@ class SessionCookies:
             self._closed = {each: expiry for each, expiry in self._closed.items() if expiry > now}
             self._closed[claims] = self._unstored[claims] = float(claims.partition(".")[0])
 
-    async def share(self, sessions: SharedSessions) -> None:
+    async def share(self, sessions: SharedSessions, require_confirmed: Callable[[], None]) -> None:
         """Use the key and the closed sessions of a database, and store them there from now on.
 
+        Args:
+            sessions: Those of the database; ``reload`` reads them.
+            require_confirmed: Raises where they have not been read for too long.
+
         Raises:
-            StoreError: They cannot be read.
+            StoreError: The key cannot be read.
         """
         self._path, self._shared = None, sessions
+        self._require_confirmed = require_confirmed
         self._key = self._key_of(await sessions.key(_KEY_BYTES))
-        await self.reload()
 
     async def reload(self) -> None:
         """Read which sessions other processes have closed.

@@ -52,10 +52,10 @@ class CreatedToken(NamedTuple):
 
 
 class AccessTokens:
-    """The access tokens of a service. Requests look them up in memory; ``load`` fills it.
+    """The access tokens of a service. Requests look them up in memory; ``following`` fills it.
 
     Attributes:
-        following: Loads them again when another process has changed them.
+        following: Loads them, and again when another process has changed them.
     """
 
     def __init__(self, dependencies: ServiceDependencies, flows: FlowQueries) -> None:
@@ -68,7 +68,7 @@ class AccessTokens:
         self._changes = 0
         """Own changes: tokens that were read before one are not those that are stored."""
         self._notices = dependencies.store.notices
-        self.following = Following(dependencies.store, "tokens", self.load)
+        self.following = Following(dependencies.store, "tokens", self.load, dependencies.now)
         self._noted: dict[str, datetime] = {}
         self._unstored: dict[str, str] = {}
         self._storing: asyncio.Task[None] | None = None
@@ -183,8 +183,15 @@ class AccessTokens:
         self._notices.publish("tokens", "")
 
     def find(self, secret: str) -> AccessTokenRecord | None:
-        """Return the token of a text, unless it was revoked or has expired."""
-        token = self._by_digest.get(_digest(secret)) if secret.startswith(TOKEN_PREFIX) else None
+        """Return the token of a text, unless it was revoked or has expired.
+
+        Raises:
+            StoreError: ``store-unreachable``: whether another process has revoked it is not known.
+        """
+        if not secret.startswith(TOKEN_PREFIX):
+            return None
+        self.following.require_confirmed()
+        token = self._by_digest.get(_digest(secret))
         if token is None or token.expires_at is None:
             return token
         return token if _timestamp(self._dependencies.now()) < token.expires_at else None

@@ -174,8 +174,8 @@ class Service:
         return self._store.sessions
 
     def following(self, channel: Channel, reload: Callable[[], Awaitable[object]]) -> Following:
-        """Return what calls ``reload`` within its block when another process has changed something."""
-        return Following(self._store, channel, reload)
+        """Return what calls ``reload``, and within its block when another process has changed something."""
+        return Following(self._store, channel, reload, self._dependencies.now)
 
     @property
     def is_shared(self) -> bool:
@@ -260,7 +260,6 @@ class Service:
             opened.push_async_callback(self.close)
             self.leader.open()
             await self._store.notices.open()
-            await self.access_tokens.load()
             await opened.enter_async_context(self.access_tokens.following)
             await opened.enter_async_context(self.executions)
             opened.pop_all()

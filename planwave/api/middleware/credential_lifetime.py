@@ -1,5 +1,7 @@
 """A stream ends with what it was opened with: an access token, or the session of a browser.
 
+It also ends where nobody can say whether that is over: the client connects again, and is told so (503).
+
 One middleware for all streams, whatever sends them: event streams, WebSockets, answers of models, MCP.
 A response that is no stream is finished, for its request was allowed when it began.
 """
@@ -14,17 +16,18 @@ from typing import Final
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from planwave.api.auth import has_ended, may_end
-from planwave.api.problems import problem_details
-from planwave.errors import Unauthorized
+from planwave.api.auth import may_end, why_ended
+from planwave.api.problems import close_of, problem_details
+from planwave.errors import PlanwaveError
 from planwave.jsonio import dumps_trusted
 
 CHECK_INTERVAL_S: Final = 0.4
 """Between two looks at the credential of an open stream; a stream ends within a second."""
-CLOSE_UNAUTHORIZED: Final = 4401
+_SERVER_ERROR: Final = 500
+_CLOSE_GOING_AWAY: Final = 1001
 _DISCONNECTS: Final[dict[str, Message]] = {
     "http": {"type": "http.disconnect"},
-    "websocket": {"type": "websocket.disconnect", "code": CLOSE_UNAUTHORIZED},
+    "websocket": {"type": "websocket.disconnect", "code": _CLOSE_GOING_AWAY},
 }
 
 
@@ -85,12 +88,12 @@ class _Stream:
 
     async def _watch(self) -> None:
         # Looked at again and again: an expiry has no event, and clocks may be set.
-        while not has_ended(self._connection):  # noqa: ASYNC110
+        while (error := why_ended(self._connection)) is None:  # noqa: ASYNC110
             await asyncio.sleep(CHECK_INTERVAL_S)
         self._is_over = True
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(CHECK_INTERVAL_S):  # a client that does not read
-                await self._send(_LAST_MESSAGES[self._scope["type"]]())
+                await self._send(_LAST_MESSAGES[self._scope["type"]](error))
         self._left.set_result(None)
 
 
@@ -98,32 +101,23 @@ async def _received(receive: Receive) -> Message:
     return await receive()
 
 
-def access_ended() -> Unauthorized:
-    """Return why a stream ends before its time."""
-    return Unauthorized(
-        "the access token was revoked or has expired, or the session was closed",
-        code="access-ended",
-        hint="connect again with a valid token",
-    )
-
-
-def _closing_event() -> Message:
+def _closing_event(error: PlanwaveError) -> Message:
     """Return the last event of a stream; clients of OpenAI's protocol look for ``error``."""
-    error = access_ended()
+    kind = "invalid_request_error" if error.status_hint < _SERVER_ERROR else "server_error"
     problem = {
         **problem_details(error),
-        "error": {"message": error.message, "type": "invalid_request_error", "code": error.code},
+        "error": {"message": error.message, "type": kind, "code": error.code},
     }
     body = b"\n\nevent: problem\ndata: %s\n\n" % dumps_trusted(problem)
     return {"type": "http.response.body", "body": body, "more_body": False}
 
 
-def _close_frame() -> Message:
-    reason = access_ended().message
-    return {"type": "websocket.close", "code": CLOSE_UNAUTHORIZED, "reason": reason}
+def _close_frame(error: PlanwaveError) -> Message:
+    code, reason = close_of(error)
+    return {"type": "websocket.close", "code": code, "reason": reason}
 
 
-_LAST_MESSAGES: Final[dict[str, Callable[[], Message]]] = {
+_LAST_MESSAGES: Final[dict[str, Callable[[PlanwaveError], Message]]] = {
     "http": _closing_event,
     "websocket": _close_frame,
 }

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from planwave.api.session_cookies import SESSION_COOKIE
+from planwave.service import following
 from planwave.settings import Limits
-from planwave.storage.postgres.store import PostgresStore
+from planwave.storage.postgres.store import READ_S, PostgresStore
 from tests.contract.http.test_stream_ends import (
     ASKS,
     EXECUTION_STREAMS,
@@ -22,6 +24,7 @@ from tests.contract.http.test_stream_ends import (
     has_begun,
     token_for,
 )
+from tests.support.scale.relay import Relay
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.service.dependencies import dependencies
 from tests.support.storage.postgres_server import PostgresServer
@@ -149,6 +152,59 @@ async def test_what_is_revoked_while_nobody_listens_counts_once_they_listen_agai
     async with asyncio.timeout(3):
         for each in streams:
             await each.ended()
+
+
+async def test_a_replica_that_is_cut_off_takes_no_token_and_no_session_that_it_cannot_confirm(
+    database_url: str, postgres: PostgresServer
+) -> None:
+    """After 30 s another one may have revoked them; they are good again once the database answers."""
+    leap = [timedelta()]
+
+    def now() -> datetime:
+        return datetime.now(UTC) + leap[0]
+
+    with Relay(postgres.port) as relay:
+        url = database_url.replace(f":{postgres.port}/", f":{relay.port}/")
+        assert url != database_url
+        async with running(database_url) as (one, _), running(url, now=now) as (other, _):
+            execution_id, token = await execution_and_token(one, other)
+            login = await one.post("/api/session", json={"token": OPERATOR})
+            cookie = "cookie", f"{SESSION_COOKIE}={login.cookies[SESSION_COOKIE]}"
+            credentials = bearer(token), cookie
+            opened = [
+                stream
+                for each in credentials
+                for stream in await open_streams(other, execution_id, each)
+            ]
+            operators = await open_streams(other, execution_id, bearer({"token": OPERATOR}))
+            del other.headers["Authorization"]
+            other.cookies.clear()
+            relay.cut()
+            assert [await _status(other, each) for each in credentials] == [403, 200]
+            leap[0] = timedelta(seconds=31)
+            for each in credentials:
+                refused = await other.get("/api/node-types", headers=dict([each]))
+                assert (refused.status_code, refused.json()["code"]) == (503, "store-unreachable")
+                assert int(refused.headers["retry-after"]) > 0
+            for stream in opened:
+                assert await stream.ended() == UNCONFIRMED[stream.scope["type"]]
+            assert all(each.is_open for each in operators)
+            relay.restore()
+            for each, accepted in zip(credentials, (403, 200), strict=True):
+                await soon(lambda each=each, to=accepted: _is(_status(other, each), to), 25)
+
+
+UNCONFIRMED = {"http": "event: problem store-unreachable", "websocket": "close 1012"}
+
+
+async def _status(client: InProcessClient, header: tuple[str, str]) -> int:
+    """Return the status of a request that reads nothing of the store; an access token may not send it."""
+    return (await client.get("/api/node-types", headers=dict([header]))).status_code
+
+
+def test_what_is_read_again_is_read_before_it_is_too_old() -> None:
+    """Also where the read takes as long as one may."""
+    assert following.RELOAD_S + READ_S <= following.CONFIRMED_FOR.total_seconds() <= 30
 
 
 async def test_open_streams_of_a_session_that_another_replica_closes_end(

@@ -27,6 +27,7 @@ from planwave.testing import forbid_model_calls
 
 if TYPE_CHECKING:
     from tests.support.server.running_server import RunningServer
+    from tests.support.storage.either_database import Place
     from tests.support.storage.postgres_server import PostgresServer
 
 _parse = ast.parse
@@ -195,6 +196,17 @@ def database_url(postgres: PostgresServer, _database_url: str) -> Iterator[str]:
     """The URL of an empty database of PostgreSQL."""
     yield _database_url
     postgres.empty(_database_url.rpartition("/")[2])
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty place for what is stored, on each database."""
+    from tests.support.storage.either_database import Place
+
+    is_directory = request.param == "sqlite"
+    return Place(
+        tmp_path / "storage", None if is_directory else request.getfixturevalue("database_url")
+    )
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

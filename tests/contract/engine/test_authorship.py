@@ -29,11 +29,11 @@ from planwave.service.flows.flow_service import FlowResolver
 from planwave.service.library import sources
 from planwave.service.service import Service
 from planwave.storage.sqlite.memory import MemoryStore
-from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import DEFAULT_LIMITS, library_registry
 from tests.support.nodes.node_context import services_with
 from tests.support.service.dependencies import FixedPlanner, dependencies
+from tests.support.storage.either_database import Place
 from tests.unit.service.executions.test_commands import opened
 
 POSTS = {
@@ -177,16 +177,16 @@ WAYS = {
 @pytest.mark.parametrize("reopened", [False, True])
 @pytest.mark.parametrize("name", WAYS)
 async def test_what_comes_out_of_an_execution_has_its_author_and_its_flows(
-    name: str, reopened: bool, tmp_path: Path
+    name: str, reopened: bool, place: Place
 ) -> None:
     way, work = WAYS[name], Carries()
     model = FixedPlanner(replace(make_plan(GRAPH), provider="openai"))
     async with AsyncExitStack() as first:
-        service = await first.enter_async_context(opened(tmp_path, GRAPH, work, planner=model))
+        service = await first.enter_async_context(opened(place, GRAPH, work, planner=model))
         begun = await begin(service, work, way.state)
         if reopened or way.next_process:
             await first.aclose()
-            service = await first.enter_async_context(opened(tmp_path, GRAPH, work, planner=model))
+            service = await first.enter_async_context(opened(place, GRAPH, work, planner=model))
         execution_id = await way.take(service, begun)
         assert (execution_id == begun.execution_id) == (way.made_by is None)
         await service.executions.wait(execution_id)
@@ -211,13 +211,13 @@ LIBRARY_WAYS: dict[str, tuple[str, Callable[[planwave.Run], planwave.Run], str |
 
 
 @pytest.mark.parametrize("name", LIBRARY_WAYS)
-async def test_so_has_what_a_program_makes_of_it(name: str, tmp_path: Path) -> None:
+async def test_so_has_what_a_program_makes_of_it(name: str, place: Place) -> None:
     state, take, _ = LIBRARY_WAYS[name]
     work = Carries()
     model = FixedPlanner(replace(make_plan(GRAPH), provider="openai"))
-    async with opened(tmp_path, GRAPH, work, planner=model) as service:
+    async with opened(place, GRAPH, work, planner=model) as service:
         begun = await begin(service, work, state)
-    store = SqliteStore.open(tmp_path)
+    store = place.open()
     services, _ = services_with(lambda _: [], planner=None)
     registry = planwave.Registry([*LIBRARY, work])
     stored = planwave.open(

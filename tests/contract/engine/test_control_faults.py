@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -28,8 +28,7 @@ from planwave.ids import new_id
 from planwave.providers.model_stream import load_sdk
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from planwave.storage.sqlite.memory import MemoryStore
-from planwave.storage.sqlite.store import SqliteStore
+from planwave.storage.sql.store import Store
 from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
@@ -45,6 +44,7 @@ from tests.support.server.in_process_client import in_process_client
 from tests.support.server.metrics_scrape import MetricsScrape
 from tests.support.server.running_server import running_server
 from tests.support.service.dependencies import dependencies
+from tests.support.storage.either_database import Place
 from tests.support.virtual_loop import VirtualNetworkLoop, virtual_time
 
 FOR_LONG_S = 600.0
@@ -115,13 +115,14 @@ class Stalls:
 
 
 @asynccontextmanager
-async def harness_of(directory: Path, *steps: ReplyStep, **limits: Any) -> AsyncIterator[Harness]:
+async def harness_of(place: Place, *steps: ReplyStep, **limits: Any) -> AsyncIterator[Harness]:
     """Open a harness; at its end no process that it started is left."""
     load_sdk("openai")  # takes seconds, which no cancel should have to cover
     before = children()
     async with FakeLLMServer(*steps) as llm:
         settings = Settings(
-            storage_dir=directory,
+            storage_dir=place.directory,
+            database_url=place.database_url,
             openai_api_key="sk-canary-openai-0123456789",
             openai_base_url=llm.openai_url,
             limits=Limits(**limits),
@@ -158,7 +159,7 @@ async def hold_renders(service: Service) -> int:
 
 
 async def test_f14_a_render_worker_killed_for_memory_fails_its_node_alone(tmp_path: Path) -> None:
-    async with harness_of(tmp_path) as harness:
+    async with harness_of(Place(tmp_path)) as harness:
         worker = await hold_renders(harness.service)
         greedy = written(
             Node("greedy", "text", "Greedy", data={"text": "{{ 1 + 1 }}"}),
@@ -199,19 +200,23 @@ async def waiting_execution(calls: Any) -> tuple[str, str]:
     return execution_id, request["request_id"]
 
 
-class Gradual(MemoryStore):
-    """A slow store: calls during an append see the state before it."""
+def slow(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """Return a store on which calls during an append see the state before it."""
+    append = store.append
 
-    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+    async def append_late(execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         for _ in range(1_000):
             await asyncio.sleep(0)
-        await super().append(execution_id, epoch, events)
+        await append(execution_id, epoch, events)
+
+    monkeypatch.setattr(store, "append", append_late)
+    return store
 
 
-async def test_f55_of_twenty_concurrent_answers_one_is_accepted_and_the_others_get_a_conflict() -> (
-    None
-):
-    async with in_process_client(dependencies(QUESTION, store=Gradual())) as calls:
+async def test_f55_of_twenty_concurrent_answers_one_is_accepted_and_the_others_get_a_conflict(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with in_process_client(dependencies(QUESTION, store=slow(store, monkeypatch))) as calls:
         execution_id, request_id = await waiting_execution(calls)
         path = f"/api/executions/{execution_id}/requests/{request_id}"
         outcomes: list[tuple[int, str, Any]] = []
@@ -239,13 +244,13 @@ async def test_f55_of_twenty_concurrent_answers_one_is_accepted_and_the_others_g
 
 
 @pytest.mark.parametrize("how", ["execution", "node", "timeout", "delete"])
-async def test_f56_a_late_answer_is_rejected_and_starts_nothing(how: str) -> None:
+async def test_f56_a_late_answer_is_rejected_and_starts_nothing(how: str, store: Store) -> None:
     graph = QUESTION
     if how == "timeout":
         timed = {"prompt": "Publish?", "timeoutS": 0.05, "timeoutAction": "reject"}
         nodes = [n._replace(data=timed) if n.id == "ask" else n for n in graph.nodes]
         graph = Graph(tuple(nodes), graph.edges)
-    async with in_process_client(dependencies(graph)) as calls:
+    async with in_process_client(dependencies(graph, store=store)) as calls:
         plan = await calls.service.plans.create("do it")
         execution_id = (await calls.service.executions.execute(plan.plan_id)).execution_id
         request_id = ""
@@ -392,22 +397,26 @@ PHASES = {
     "queued": Phase(written(HELD), is_queued, limits={"concurrent_executions": 1}),
 }  # fmt: skip
 
+STORES = {"node-retry", "approval", "timer", "nested-run", "loop-that-asks", "queued"}
+"""Phases in which what is stored matters most."""
 
-async def is_quick(cancels: Callable[[Path], Awaitable[float]], directory: Path) -> bool:
+
+async def is_quick(cancels: Callable[[Place], Awaitable[float]], place: Place) -> bool:
     """Say whether a cancel, made some times over, holds in time."""
     took: list[float] = []
     while len(took) < TRIES and (not took or took[-1] >= CANCELLED_WITHIN_S):
-        took.append(await cancels(directory / str(len(took))))
+        took.append(await cancels(place._replace(directory=place.directory / str(len(took)))))
     return min(took) < CANCELLED_WITHIN_S
 
 
 @asynccontextmanager
-async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Harness, str]]:
+async def in_phase(place: Place, phase: Phase) -> AsyncIterator[tuple[Harness, str]]:
     """Bring an execution into a phase; at the end, check that none of its tasks is left."""
     queues = phase.reached is is_queued
-    async with harness_of(directory, *phase.steps(), **phase.limits) as harness:
+    async with harness_of(place, *phase.steps(), **phase.limits) as harness:
         asks = written(Node("a", "agent", "A", data=AGENT)).to_document()
-        await harness.service.flows.create("asks", graph=asks, preassigned_id=STORED)
+        with suppress(Conflict):  # the database has it from the time before
+            await harness.service.flows.create("asks", graph=asks, preassigned_id=STORED)
         if queues:
             await harness.execute(written(HELD))
         if phase.reached is renders:
@@ -424,12 +433,26 @@ async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Harness
         assert len(attempts) == queues
 
 
-@pytest.mark.parametrize("phase", PHASES)
+def phases(names: Iterable[str]) -> pytest.MarkDecorator:
+    """Return what runs a test in phases on each database; with the slow tests also where the store matters less."""
+    cases = [
+        pytest.param(
+            name,
+            kind,
+            marks=[pytest.mark.slow] if kind == "postgres" and name not in STORES else [],
+        )
+        for name in names
+        for kind in ("sqlite", "postgres")
+    ]
+    return pytest.mark.parametrize(("phase", "place"), cases, indirect=["place"])
+
+
+@phases(PHASES)
 async def test_f57_a_cancel_takes_effect_within_two_seconds_in_every_phase(
-    tmp_path: Path, phase: str
+    place: Place, phase: str
 ) -> None:
-    async def cancels(directory: Path) -> float:
-        async with in_phase(directory, PHASES[phase]) as (harness, execution_id):
+    async def cancels(place: Place) -> float:
+        async with in_phase(place, PHASES[phase]) as (harness, execution_id):
             began = time.monotonic()
             await harness.service.executions.cancel(execution_id, "enough")
             took = time.monotonic() - began
@@ -440,17 +463,17 @@ async def test_f57_a_cancel_takes_effect_within_two_seconds_in_every_phase(
             assert await harness.terminals(execution_id) == ["execution.cancelled"]
         return took
 
-    assert await is_quick(cancels, tmp_path)
+    assert await is_quick(cancels, place)
 
 
-@pytest.mark.parametrize("phase", [name for name, phase in PHASES.items() if phase.node])
+@phases(name for name, phase in PHASES.items() if phase.node)
 async def test_f57_one_node_is_cancelled_within_two_seconds_in_every_phase(
-    tmp_path: Path, phase: str
+    place: Place, phase: str
 ) -> None:
     path = PHASES[phase].node or ""
 
-    async def cancels(directory: Path) -> float:
-        async with in_phase(directory, PHASES[phase]) as (harness, execution_id):
+    async def cancels(place: Place) -> float:
+        async with in_phase(place, PHASES[phase]) as (harness, execution_id):
             began = time.monotonic()
             await harness.service.executions.cancel(execution_id, "enough", node=path)
             took = time.monotonic() - began
@@ -462,7 +485,7 @@ async def test_f57_one_node_is_cancelled_within_two_seconds_in_every_phase(
             assert await harness.terminals(execution_id) == ["execution.failed"]
         return took
 
-    assert await is_quick(cancels, tmp_path)
+    assert await is_quick(cancels, place)
 
 
 class Deaf:
@@ -498,12 +521,12 @@ async def test_f57_a_node_that_ignores_its_cancellation_does_not_delay_it() -> N
 async def test_f57_a_cancelled_planning_closes_its_model_call_and_stores_no_plan(
     tmp_path: Path,
 ) -> None:
-    assert await is_quick(planning_cancelled, tmp_path)
+    assert await is_quick(planning_cancelled, Place(tmp_path))
 
 
-async def planning_cancelled(directory: Path) -> float:
+async def planning_cancelled(place: Place) -> float:
     """Cancel a planning during its model call; return the seconds that took."""
-    async with harness_of(directory, NoReply(), **PATIENT) as harness:
+    async with harness_of(place, NoReply(), **PATIENT) as harness:
         planning = asyncio.get_running_loop().create_task(harness.service.plans.create("Compare"))
         await until(lambda: harness.llm.open_requests)
         began = time.monotonic()
@@ -519,10 +542,12 @@ async def planning_cancelled(directory: Path) -> float:
 # -- F58: cancel against success
 
 
-async def test_f58_a_cancel_that_races_the_end_gives_all_callers_the_same_status() -> None:
+async def test_f58_a_cancel_that_races_the_end_gives_all_callers_the_same_status(
+    store: Store,
+) -> None:
     random, outcomes = Random(58), Counter[str]()  # noqa: S311 - a test's choices
     graph = written(text_node("a"), text_node("b", "{{ input }}"), edges=[("a", "b")])
-    async with Service(dependencies(graph)) as service:
+    async with Service(dependencies(graph, store=store)) as service:
         plan = await service.plans.create("do it")
         began = time.monotonic()
         await service.executions.wait((await service.executions.execute(plan.plan_id)).execution_id)
@@ -604,7 +629,7 @@ def late(found: MetricsScrape) -> float:
 
 
 async def test_f60_a_slow_template_does_not_delay_other_executions(tmp_path: Path) -> None:
-    async with harness_of(tmp_path) as harness:
+    async with harness_of(Place(tmp_path)) as harness:
         loops = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}"
         execution_id = await harness.execute(written(text_node("t", loops)))
         other = await harness.execute(written(text_node("o")))
@@ -645,12 +670,12 @@ JUMPS = {
 
 @pytest.mark.parametrize("jump", JUMPS)
 async def test_f68_a_jump_of_the_clock_ends_no_node_and_changes_no_order(
-    jump: str, clock: Clock
+    jump: str, clock: Clock, store: Store
 ) -> None:
     held = HeldNode()
     timed = HELD._replace(policy=Policy(timeout_s=600.0), policy_document={"timeoutS": 600.0})
     graph = written(timed, AFTER, edges=[("h", "after")])
-    async with Service(dependencies(graph, types=[held], now=clock)) as service:
+    async with Service(dependencies(graph, types=[held], now=clock, store=store)) as service:
         plan = await service.plans.create("do it")
         execution_id = (await service.executions.execute(plan.plan_id)).execution_id
         await held.started.wait()
@@ -705,11 +730,10 @@ async def test_f68_the_time_limit_of_a_request_does_not_depend_on_the_clock(
 
 @pytest.mark.parametrize("jump", JUMPS)
 async def test_f68_after_a_restart_a_request_waits_until_the_recorded_time_and_never_longer(
-    tmp_path: Path, jump: str, clock: Clock
+    place: Place, jump: str, clock: Clock
 ) -> None:
     def opened() -> Service:
-        store = SqliteStore.open(tmp_path / "s")
-        return Service(dependencies(timed_question(1.0), now=clock, store=store))
+        return Service(dependencies(timed_question(1.0), now=clock, store=place.open()))
 
     async with opened() as service:
         plan = await service.plans.create("do it")

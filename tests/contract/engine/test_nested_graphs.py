@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from planwave.events import TERMINAL
@@ -20,7 +19,6 @@ from planwave.planner.planner import Planner
 from planwave.providers.protocols import CallKey, CallScope
 from planwave.service.flows.flow_service import FlowResolver
 from planwave.service.service import Service
-from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_plan
 from tests.support.llm.client_harness import MODELS, model_client_harness
 from tests.support.llm.fake_llm_server import TextReply
@@ -30,6 +28,7 @@ from tests.support.llm.planner_replies import reply_node as step
 from tests.support.nodes.nested_graphs import graph_document, node_document
 from tests.support.nodes.node_context import services_with
 from tests.support.service.dependencies import dependencies
+from tests.support.storage.either_database import Place
 
 
 class Notes:
@@ -65,17 +64,17 @@ class PlansOnce:
 
 @asynccontextmanager
 async def opened(
-    directory: Path, graph: dict[str, Any], *types: Any, **services: Any
+    place: Place, graph: dict[str, Any], *types: Any, **services: Any
 ) -> AsyncGenerator[Service]:
-    """Open a service over what is stored in a directory; leaving it cuts off what runs."""
-    store = SqliteStore.open(directory)
+    """Open a service over what is stored in a place; leaving it cuts off what runs."""
+    store = place.open()
     found, _ = services_with(lambda _: ["reply"], **services)
 
     def node_services(goal: str) -> NodeServices:
         return replace(found, flows=FlowResolver(store, parts.catalogue, parts.limits))
 
     parts = dependencies(
-        read_graph(graph)[0], directory=directory, store=store, types=types,
+        read_graph(graph)[0], directory=place.documents, store=store, types=types,
         node_services=node_services,
     )  # fmt: skip
     async with Service(parts) as service:
@@ -138,7 +137,7 @@ ASKED = graph_document(
 
 
 async def test_a_loop_is_paused_while_its_items_wait_and_continues_after_a_restart(
-    tmp_path: Path,
+    place: Place,
 ) -> None:
     notes = Notes()
     graph = graph_document(
@@ -146,7 +145,7 @@ async def test_a_loop_is_paused_while_its_items_wait_and_continues_after_a_resta
         node_document("all", "notes", value="{{ input }}"),
         edges=[("each", "all")],
     )
-    async with opened(tmp_path, graph, notes) as service:
+    async with opened(place, graph, notes) as service:
         execution_id = await paused(service)
         state = await service.executions.state(execution_id)
         assert (state.nodes["each"].status, state.current_node_id) == ("waiting", "each[0]/ask")
@@ -158,10 +157,10 @@ async def test_a_loop_is_paused_while_its_items_wait_and_continues_after_a_resta
         assert await waiting_for(service, execution_id) == [
             ("each[0]/ask", "a"), ("each[2]/ask", "c"),
         ], "the next item has taken the place of the one that was decided"  # fmt: skip
-    async with opened(tmp_path, graph, notes) as service:
+    async with opened(place, graph, notes) as service:
         await service.recover()
         await decide(service, execution_id, "c", "approve")
-    async with opened(tmp_path, graph, notes) as service:
+    async with opened(place, graph, notes) as service:
         await service.recover()
         await decide(service, execution_id, "a", "approve")
         assert await ended(service, execution_id) == "execution.completed"
@@ -170,7 +169,7 @@ async def test_a_loop_is_paused_while_its_items_wait_and_continues_after_a_resta
     assert len(notes.runs) == 7
 
 
-async def test_a_while_continues_after_a_restart_in_the_round_that_waited(tmp_path: Path) -> None:
+async def test_a_while_continues_after_a_restart_in_the_round_that_waited(place: Place) -> None:
     notes = Notes()
     body = graph_document(
         node_document("n", "notes", value="{{ value.next }}"), node_document("ask", "approval", prompt="On?"),
@@ -183,14 +182,14 @@ async def test_a_while_continues_after_a_restart_in_the_round_that_waited(tmp_pa
     graph = graph_document(
         node_document("w", "while", condition="value.goes", initial=value, body=body)
     )
-    async with opened(tmp_path, graph, notes) as service:
+    async with opened(place, graph, notes) as service:
         execution_id = await paused(service)
         ((path, _),) = await waiting_for(service, execution_id)
         assert path == "w[0]/ask"
-    async with opened(tmp_path, graph, notes) as service:
+    async with opened(place, graph, notes) as service:
         await decide(service, execution_id, "{'goes': True, 'name': 'second', 'next'", "approve")
         await rested(service, execution_id, "w[1]/ask")
-    async with opened(tmp_path, graph, notes) as service:
+    async with opened(place, graph, notes) as service:
         await decide(service, execution_id, "{'goes': False}", "approve")
         assert await ended(service, execution_id) == "execution.completed"
         given = await outputs_of(service, execution_id, "w")
@@ -199,7 +198,7 @@ async def test_a_while_continues_after_a_restart_in_the_round_that_waited(tmp_pa
 
 
 async def test_a_plan_made_during_a_run_is_made_once_and_used_after_a_restart(
-    tmp_path: Path,
+    place: Place,
 ) -> None:
     asking = graph_document(
         node_document("draft", "notes", value="a draft"), node_document("ask", "approval", prompt="Good?"),
@@ -208,11 +207,11 @@ async def test_a_plan_made_during_a_run_is_made_once_and_used_after_a_restart(
     )  # fmt: skip
     planner, notes = PlansOnce(read_graph(asking)[0]), Notes()
     graph = graph_document(node_document("p", "planner", goal="write"))
-    async with opened(tmp_path, graph, notes, planner=planner) as service:
+    async with opened(place, graph, notes, planner=planner) as service:
         execution_id = await paused(service)
         assert await waiting_for(service, execution_id) == [("p[plan]/ask", "a draft")]
     planner.graph = read_graph(graph_document(node_document("other", "notes")))[0]
-    async with opened(tmp_path, graph, notes, planner=planner) as service:
+    async with opened(place, graph, notes, planner=planner) as service:
         await decide(service, execution_id, "a draft", "approve")
         assert await ended(service, execution_id) == "execution.completed"
         given = await outputs_of(service, execution_id, "p")
@@ -223,7 +222,7 @@ async def test_a_plan_made_during_a_run_is_made_once_and_used_after_a_restart(
 
 
 async def test_a_run_keeps_the_revision_of_a_flow_that_was_current_when_it_started(
-    tmp_path: Path,
+    place: Place,
 ) -> None:
     first, second = (
         graph_document(
@@ -239,19 +238,19 @@ async def test_a_run_keeps_the_revision_of_a_flow_that_was_current_when_it_start
         node_document("n", "inner", flow={"id": "f"}),
         edges=[("s", "n")],
     )
-    async with opened(tmp_path, graph, notes) as service:
+    async with opened(place, graph, notes) as service:
         await service.flows.create("F", graph=first, preassigned_id="f")
         execution_id = await paused(service)
         await service.flows.update("f", graph=second)
-    async with opened(tmp_path, graph, notes) as service:
+    async with opened(place, graph, notes) as service:
         await decide(service, execution_id, "x", "approve")
         assert await ended(service, execution_id) == "execution.completed"
         assert await outputs_of(service, execution_id, "n") == {"output": "x 1"}
 
 
-async def test_a_flow_that_runs_itself_fails_at_the_nesting_limit(tmp_path: Path) -> None:
+async def test_a_flow_that_runs_itself_fails_at_the_nesting_limit(place: Place) -> None:
     itself = graph_document(node_document("n", "inner", flow={"id": "f"}))
-    async with opened(tmp_path, itself) as service:
+    async with opened(place, itself) as service:
         await service.flows.create("F", graph=itself, preassigned_id="f")
         plan = await service.plans.create("do it")
         execution_id = (await service.executions.execute(plan.plan_id)).execution_id

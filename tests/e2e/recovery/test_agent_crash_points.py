@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,6 +13,7 @@ from tests.support.graph.agent_documents import EFFECTS, agent_document, call, d
 from tests.support.recovery.agent_child import EDITED
 from tests.support.recovery.agent_history import AgentHistory, Question, agent_history
 from tests.support.recovery.crash_points import KILLED
+from tests.support.storage.either_database import Place
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +83,12 @@ def case(tool: str, name: str, *values: Any) -> Any:
     return pytest.param(tool, *values, marks=marks, id=f"{tool}-{name}")
 
 
+@pytest.fixture
+def lives(place: Place) -> Iterator[AgentHistory]:
+    with agent_history(place) as lives:
+        yield lives
+
+
 def lives_twice(lives: AgentHistory, graph: Any, point: str, **answers: str) -> None:
     """Live one life up to a point, and another one to the end."""
     assert lives.run(graphs=[graph], point=point, answers=answers).exit_code == KILLED
@@ -114,19 +120,20 @@ def check_acts(lives: AgentHistory, tool: str, step: Step, decision: str) -> Non
 @pytest.mark.parametrize(
     ("tool", "step"), [case(tool, name, step) for tool in TOOLS for name, step in steps_of(tool)]
 )
-def test_call_is_repeated_only_as_its_effect_allows(tool: str, step: Step, tmp_path: Path) -> None:
+def test_call_is_repeated_only_as_its_effect_allows(
+    tool: str, step: Step, lives: AgentHistory
+) -> None:
     decision = DECISIONS[hash_of(tool, step) % 3]
-    with agent_history(tmp_path) as lives:
-        graph = agent_document([[call(tool, ITEM)]], service=lives.service)
-        lives_twice(lives, graph, step.point, interrupted=decision)
-        check_acts(lives, tool, step, decision)
-        requests = requests_by_ordinal(lives)
-        assert requests[0] == 1 + (step.lost_reply == 0)
-        assert requests[2] in (0, 1 + (step.lost_reply == 2))
-        if kind_of(tool) == "mcp":
-            started = lives.mcp_marks.pids
-            assert len(started) == len({*started}) > 1, "who takes over starts the server anew"
-            asyncio.run(lives.mcp_marks.all_gone())
+    graph = agent_document([[call(tool, ITEM)]], service=lives.service)
+    lives_twice(lives, graph, step.point, interrupted=decision)
+    check_acts(lives, tool, step, decision)
+    requests = requests_by_ordinal(lives)
+    assert requests[0] == 1 + (step.lost_reply == 0)
+    assert requests[2] in (0, 1 + (step.lost_reply == 2))
+    if kind_of(tool) == "mcp":
+        started = lives.mcp_marks.pids
+        assert len(started) == len({*started}) > 1, "who takes over starts the server anew"
+        asyncio.run(lives.mcp_marks.all_gone())
 
 
 def hash_of(*parts: object) -> int:
@@ -136,12 +143,13 @@ def hash_of(*parts: object) -> int:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("decision", DECISIONS)
 @pytest.mark.parametrize("tool", ["send", "mcp_send"])
-def test_person_decides_about_what_may_have_acted(tool: str, decision: str, tmp_path: Path) -> None:
+def test_person_decides_about_what_may_have_acted(
+    tool: str, decision: str, lives: AgentHistory
+) -> None:
     step = dict(steps_of(tool))["acted"]
-    with agent_history(tmp_path) as lives:
-        graph = agent_document([[call(tool, ITEM)]], service=lives.service)
-        lives_twice(lives, graph, step.point, interrupted=decision)
-        check_acts(lives, tool, step, decision)
+    graph = agent_document([[call(tool, ITEM)]], service=lives.service)
+    lives_twice(lives, graph, step.point, interrupted=decision)
+    check_acts(lives, tool, step, decision)
 
 
 # -- agents that other agents call
@@ -175,19 +183,18 @@ INNER = {
         if name != "begun" or EFFECTS[tool] == "once"
     ],
 )
-def test_sub_agent_goes_on_where_it_was_cut_off(tool: str, step: Step, tmp_path: Path) -> None:
+def test_sub_agent_goes_on_where_it_was_cut_off(tool: str, step: Step, lives: AgentHistory) -> None:
     decision = DECISIONS[hash_of(tool, step) % 2]
-    with agent_history(tmp_path) as lives:
-        script = [[delegation("d1", [call(tool, ITEM)])]]
-        graph = agent_document(script, service=lives.service)
-        lives_twice(lives, graph, step.point, interrupted=decision)
-        check_acts(lives, tool, step, decision)
-        ((_, events),) = lives.stored().values()
-        (path,) = {e.path for e in events if e.path and e.path.endswith("/helper")}
-        inside = requests_by_ordinal(lives, path)
-        assert inside == {0: 1 + (step.lost_reply == 0), 2: 1 + (step.lost_reply == 2)}
-        outside = requests_by_ordinal(lives)
-        assert outside == {0: 1, 2: 2 if step.point == "before:record:4:model" else 1}
+    script = [[delegation("d1", [call(tool, ITEM)])]]
+    graph = agent_document(script, service=lives.service)
+    lives_twice(lives, graph, step.point, interrupted=decision)
+    check_acts(lives, tool, step, decision)
+    ((_, events),) = lives.stored().values()
+    (path,) = {e.path for e in events if e.path and e.path.endswith("/helper")}
+    inside = requests_by_ordinal(lives, path)
+    assert inside == {0: 1 + (step.lost_reply == 0), 2: 1 + (step.lost_reply == 2)}
+    outside = requests_by_ordinal(lives)
+    assert outside == {0: 1, 2: 2 if step.point == "before:record:4:model" else 1}
 
 
 # -- approvals
@@ -217,34 +224,32 @@ ANSWERED_BEFORE = {"answer stored", "begun", "start recorded", "acted", "result 
     ],
 )
 def test_approval_is_answered_once_and_its_arguments_are_used(
-    tool: str, name: str, tmp_path: Path
+    tool: str, name: str, lives: AgentHistory
 ) -> None:
     step = APPROVED[name]
-    with agent_history(tmp_path) as lives:
-        graph = agent_document([[call(tool, ITEM)]], service=lives.service)
-        life = lives.run(graphs=[graph], point=step.point, answers={"approval": "edit"})
-        assert life.exit_code == KILLED
-        # Another answer would reject it: a stored one is final.
-        is_final = name in ANSWERED_BEFORE or step.is_recorded
-        answers = {"approval": "reject" if is_final else "edit", "interrupted": "run_again"}
-        assert lives.run(ends=True, answers=answers).exit_code == 0
-        lives.check()
-        check_acts(lives, tool, step, "run_again")
-        assert {act.text for act in lives.acts} == {EDITED}
-        (question,) = asked_about(lives, "approval")
-        assert question.answer is not None
-        assert question.answer["value"] == {"item": ITEM, "text": EDITED}
+    graph = agent_document([[call(tool, ITEM)]], service=lives.service)
+    life = lives.run(graphs=[graph], point=step.point, answers={"approval": "edit"})
+    assert life.exit_code == KILLED
+    # Another answer would reject it: a stored one is final.
+    is_final = name in ANSWERED_BEFORE or step.is_recorded
+    answers = {"approval": "reject" if is_final else "edit", "interrupted": "run_again"}
+    assert lives.run(ends=True, answers=answers).exit_code == 0
+    lives.check()
+    check_acts(lives, tool, step, "run_again")
+    assert {act.text for act in lives.acts} == {EDITED}
+    (question,) = asked_about(lives, "approval")
+    assert question.answer is not None
+    assert question.answer["value"] == {"item": ITEM, "text": EDITED}
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_rejected_call_is_never_made(when: str, tmp_path: Path) -> None:
-    with agent_history(tmp_path) as lives:
-        graph = agent_document([[call("mail", ITEM)]], service=lives.service)
-        lives_twice(lives, graph, f"{when}:append:1:node.answered", approval="reject")
-        assert lives.acts == []
-        ((record, _),) = lives.stored().values()
-        assert record.status == "completed"
+def test_rejected_call_is_never_made(when: str, lives: AgentHistory) -> None:
+    graph = agent_document([[call("mail", ITEM)]], service=lives.service)
+    lives_twice(lives, graph, f"{when}:append:1:node.answered", approval="reject")
+    assert lives.acts == []
+    ((record, _),) = lives.stored().values()
+    assert record.status == "completed"
 
 
 # -- calls of one reply at the same time
@@ -256,16 +261,15 @@ PARALLEL = [call("look", "i1"), call("save", "i2"), call("send", "i3"), call("ma
 @pytest.mark.parametrize("what", ["record", "append"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_whichever_write_is_the_last_nothing_acts_twice_that_must_not(
-    when: str, what: str, tmp_path: Path
+    when: str, what: str, lives: AgentHistory
 ) -> None:
-    with agent_history(tmp_path) as lives:
-        for number in range(1, 100):
-            calls = [{**each, "item": f"{each['item']}-{number}"} for each in PARALLEL]
-            script = [calls, [delegation(f"d-{number}", [call("send", f"i5-{number}")])]]
-            graph = agent_document(script, service=lives.service)
-            life = lives.run(graphs=[graph], point=f"{when}:{what}:{number}", seed=number)
-            assert lives.run(ends=True, seed=number).exit_code == 0
-            if life.exit_code == 0:
-                break
-        lives.check()
-        assert number > 8
+    for number in range(1, 100):
+        calls = [{**each, "item": f"{each['item']}-{number}"} for each in PARALLEL]
+        script = [calls, [delegation(f"d-{number}", [call("send", f"i5-{number}")])]]
+        graph = agent_document(script, service=lives.service)
+        life = lives.run(graphs=[graph], point=f"{when}:{what}:{number}", seed=number)
+        assert lives.run(ends=True, seed=number).exit_code == 0
+        if life.exit_code == 0:
+            break
+    lives.check()
+    assert number > 8

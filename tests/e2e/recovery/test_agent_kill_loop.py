@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from tests.support.graph.agent_documents import EFFECTS
 from tests.support.recovery.agent_child import EDITED, GIVEN
 from tests.support.recovery.agent_history import AgentHistory, agent_history
+from tests.support.storage.either_database import Place
 
 KINDS = {
     "execution.completed", "execution.failed", "execution.cancelled", "execution.paused",
@@ -62,7 +62,7 @@ def way_of(parent: Mapping[str, Any]) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_long_loop_of_kills_repeats_nothing_that_agents_did(tmp_path: Path, seed: int) -> None:
-    with agent_history(tmp_path, seed, cuts=True) as lives:
+def test_a_long_loop_of_kills_repeats_nothing_that_agents_did(place: Place, seed: int) -> None:
+    with agent_history(place, seed, cuts=True) as lives:
         lives.live_and_die(100, seed, lambda: EVERYTHING - happened(lives), at_once=4)
         lives.check()

@@ -18,6 +18,7 @@ from tests.support.recovery.crash_history import CrashHistory
 from tests.support.recovery.crash_points import KILLED
 from tests.support.recovery.crash_server import crash_server, planned_goals
 from tests.support.server.server_process import ServerProcess
+from tests.support.storage.either_database import Place
 
 pytestmark = pytest.mark.slow
 
@@ -161,6 +162,12 @@ def test_f04_what_runs_has_a_stored_plan_which_is_paid_for_once_it_is_kept(
 
 # -- in a node
 
+
+@pytest.fixture
+def lives(place: Place) -> CrashHistory:
+    return CrashHistory(place)
+
+
 ASKS_MODEL = graph(node("a", "llm", prompt="one"), node("b", "llm", prompt="two"), edges="a>b")
 
 
@@ -175,9 +182,8 @@ ASKS_MODEL = graph(node("a", "llm", prompt="one"), node("b", "llm", prompt="two"
     ],
 )
 def test_f05_f06_a_call_is_made_again_only_where_nobody_knows_its_reply(
-    tmp_path: Path, point: str, calls: int, cut_off: str
+    lives: CrashHistory, point: str, calls: int, cut_off: str
 ) -> None:
-    lives = CrashHistory(tmp_path / "storage")
     assert lives.run(graphs=[ASKS_MODEL], point=point).exit_code == KILLED
     lives.run(ends=True)
     lives.check()
@@ -191,10 +197,9 @@ def test_f05_f06_a_call_is_made_again_only_where_nobody_knows_its_reply(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_f06_what_may_act_but_once_is_not_run_again_unless_a_person_says_so(
-    tmp_path: Path, seed: int
+    lives: CrashHistory, seed: int
 ) -> None:
     once = graph(node("a", policy={"effect": "once"}))
-    lives = CrashHistory(tmp_path / "storage")
     lives.run(graphs=[once], point="before:append:1:node.completed")
     lives.run(ends=True, seed=seed)
     lives.check()
@@ -223,9 +228,8 @@ EVERYTHING = graph(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_f12_whichever_commit_is_the_last_everything_ends_as_promised(
-    tmp_path: Path, when: str
+    lives: CrashHistory, when: str
 ) -> None:
-    lives = CrashHistory(tmp_path / "storage")
     for number in count(1):
         point = f"{when}:append:{number}"
         if lives.run(graphs=[EVERYTHING], point=point, seed=number).exit_code == 0:
@@ -265,9 +269,8 @@ QUICK = {
     ],
 )
 def test_f12_what_is_told_of_graphs_inside_nodes_is_told_or_was_not(
-    tmp_path: Path, when: str, what: str, number: int
+    lives: CrashHistory, when: str, what: str, number: int
 ) -> None:
-    lives = CrashHistory(tmp_path / "storage")
     point = f"{when}:append:{number}:{what}"
     life = lives.run(graphs=[INSIDE], point=point, seed=number, patient=True)
     assert life.exit_code == KILLED
@@ -301,9 +304,8 @@ def _answered(events: list[Event]) -> list[Any]:
     ],
 )
 def test_f13_ten_ends_of_the_process_while_it_recovers_count_as_no_attempt(
-    tmp_path: Path, point: str
+    lives: CrashHistory, point: str
 ) -> None:
-    lives = CrashHistory(tmp_path / "storage")
     lives.run(graphs=[ASKS_MODEL], point="before:record:1")
     for _ in range(10):
         assert lives.run(point=point).exit_code == KILLED
@@ -318,12 +320,12 @@ def test_f13_ten_ends_of_the_process_while_it_recovers_count_as_no_attempt(
 
 def test_f13_what_ends_its_process_again_and_again_is_set_aside_and_others_go_on(
     tmp_path: Path,
+    lives: CrashHistory,
 ) -> None:
     # No step of the others comes on before they are taken up one by one: all count as fruitless.
     go_on = tmp_path / "go on"
     good = graph(node("a", until=str(go_on)), node("b", ms=30), node("c"), edges="a>b b>c")
     poison = graph(node("a", ms=2_000), node("b", ms=10, dies=True), edges="a>b")
-    lives = CrashHistory(tmp_path / "storage")
     lives.run(graphs=[good, good, poison, good])
     codes = [lives.run(recoveries=5).exit_code for _ in range(3)]
     go_on.touch()

@@ -35,6 +35,7 @@ from tests.support.recovery.crash_history import (
     settled_in,
     stored_in,
 )
+from tests.support.storage.either_database import Place
 from tests.support.storage.filled_database import fill_database
 
 KINDS = {
@@ -66,8 +67,8 @@ def is_mixed(lives: CrashHistory) -> bool:
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_f12_a_long_loop_of_kills_loses_nothing(tmp_path: Path, seed: int) -> None:
-    lives = CrashHistory(tmp_path / "storage")
+def test_f12_a_long_loop_of_kills_loses_nothing(place: Place, seed: int) -> None:
+    lives = CrashHistory(place)
     live_and_die(lives, 100, seed)
     lives.check()
 
@@ -175,7 +176,7 @@ def test_f12_the_command_that_serves_is_killed_again_and_again_and_loses_nothing
                         caller.go_on(url)
                 killer.join()
                 assert process.wait(60) == -signal.SIGKILL
-            paid.append((len(llm.requests), keys_of(settled_in(tmp_path / "storage"))))
+            paid.append((len(llm.requests), keys_of(settled_in(Place(tmp_path / "storage")))))
         with start_command("serve", "--port", "0", "--json") as process:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
             while not caller.go_on(url, makes=False):
@@ -189,7 +190,7 @@ def test_f12_the_command_that_serves_is_killed_again_and_again_and_loses_nothing
 
 def check_served(caller: Caller, directory: Path) -> None:
     """Hold what is stored to what the client was told."""
-    stored = stored_in(directory)
+    stored = stored_in(Place(directory))
     assert set(stored) == set(caller.made.values())
     for record, events in stored.values():
         check_events(events)
@@ -262,7 +263,7 @@ def ready_in(directory: Path) -> float:
 
 def check_taken_up(directory: Path, began_at: str) -> None:
     """All went on, at the pace of the limits, and nothing else."""
-    stored = stored_in(directory).values()
+    stored = stored_in(Place(directory)).values()
     statuses = Counter(record.status for record, _ in stored)
     assert statuses == {"completed": STORED - OPEN_NOW, "paused": OPEN_NOW}
     taken_up = sorted(

@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from planwave.bootstrap import open_service
+from planwave import bootstrap
 from planwave.errors import PlanwaveError
 from planwave.executor.options import RunOptions
 from planwave.settings import Limits, McpServerSettings, Settings
-from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.agent_documents import random_agents
 from tests.support.recovery.acts import ACT_LOG
 from tests.support.recovery.crash_child import LONGEST_LIFE_S, ChildOptions, CrashClient, live
 from tests.support.recovery.crash_points import CrashPoint, crash_at
+from tests.support.storage.either_database import Place
 
 MCP_SERVER = Path(__file__).parents[1] / "mcp" / "acting_server.py"
 API_KEY = "sk-canary-19"
@@ -97,6 +97,7 @@ async def run_child(order: AgentOptions) -> None:
     environment = {ACT_LOG: order.act_log, "MARK": order.mcp_marks}
     settings = Settings(
         storage_dir=Path(order.directory),
+        database_url=order.database_url,
         openai_api_key=API_KEY,
         openai_base_url=order.llm_url,
         allowed_outbound=[order.service],
@@ -111,9 +112,11 @@ async def run_child(order: AgentOptions) -> None:
         },
         limits=Limits(recoveries=order.recoveries, recoveries_per_s=10_000),
     )
-    store = crash_at(SqliteStore.open(settings.storage_dir), CrashPoint.parse(order.point))
-    SqliteStore.open = lambda *_, **__: store  # the one that the service is composed with
-    await live(open_service(settings), AgentClient, order)
+    store = crash_at(
+        Place(settings.storage_dir, order.database_url).open(), CrashPoint.parse(order.point)
+    )
+    bootstrap._open_store = lambda *_: store
+    await live(bootstrap.open_service(settings), AgentClient, order)
 
 
 def main() -> None:

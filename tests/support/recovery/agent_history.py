@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ from planwave.events import Event, fold
 from planwave.providers.protocols import CallKey
 from planwave.providers.recordings import idempotency_key
 from planwave.storage.records import ExecutionRecord, StoredCall
-from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.agent_documents import ASKING, DELEGATE, EFFECTS
 from tests.support.llm.fake_llm_server import (
     FakeLLMServer,
@@ -31,6 +29,7 @@ from tests.support.recovery.acts import Act, read_acts
 from tests.support.recovery.agent_child import API_KEY, AgentOptions
 from tests.support.recovery.crash_history import CrashHistory, ProcessRun
 from tests.support.recovery.crash_points import record_kind
+from tests.support.storage.either_database import Place
 
 _SHORTEST_REPLY_S, _LONGEST_REPLY_S = 0.005, 0.02
 _CUT_REPLIES = 0.2
@@ -112,6 +111,7 @@ class AgentHistory(CrashHistory):
     def options(self, **order: Any) -> AgentOptions:
         return AgentOptions(
             directory=str(self.directory),
+            database_url=self.place.database_url,
             llm_url=self.llm.openai_url,
             service=self.service,
             act_log=str(self._act_log),
@@ -129,7 +129,7 @@ class AgentHistory(CrashHistory):
 
     def recorded_calls(self) -> list[StoredCall]:
         """Return all that is recorded of calls, and beside them."""
-        return asyncio.run(_recorded_calls(self.directory))
+        return asyncio.run(_recorded_calls(self.place))
 
     def questions(self) -> dict[str, list[Question]]:
         """Return what was asked about each call, by its item, in order."""
@@ -137,12 +137,6 @@ class AgentHistory(CrashHistory):
         for _, events in self.stored().values():
             for item, question in _questions_in(events):
                 found.setdefault(item, []).append(question)
-        return found
-
-    def document(self, execution_id: str) -> dict[str, Any]:
-        """Return the document of an execution that has ended."""
-        path = self.directory / f"{execution_id}.json"
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
         return found
 
     # -- invariants --------------------------------------------------------------------------------
@@ -382,8 +376,8 @@ def _is_of_tool(call: StoredCall) -> bool:
     return record_kind(call.reply) in ("tool", "http", "mcp")
 
 
-async def _recorded_calls(directory: Path) -> list[StoredCall]:
-    store = SqliteStore.open(directory, read_only=True)
+async def _recorded_calls(place: Place) -> list[StoredCall]:
+    store = place.open_to_read()
     own = [record.execution_id for record in await store.executions(limit=100_000)]
     found = await store.calls(own)
     await store.close()
@@ -391,11 +385,11 @@ async def _recorded_calls(directory: Path) -> list[StoredCall]:
 
 
 @contextmanager
-def agent_history(directory: Path, seed: int = 0, *, cuts: bool = False) -> Iterator[AgentHistory]:
+def agent_history(place: Place, seed: int = 0, *, cuts: bool = False) -> Iterator[AgentHistory]:
     """Run the world of agents: a model that takes its time, and an HTTP service.
 
     Args:
-        directory: Where all is stored.
+        place: Where all is stored.
         seed: What is chosen.
         cuts: Whether some last replies of the model are cut.
     """
@@ -409,6 +403,6 @@ def agent_history(directory: Path, seed: int = 0, *, cuts: bool = False) -> Iter
 
     with (
         fake_llm_in_thread(reply_to=reply) as llm,
-        acting_service(directory / "acts.log") as service,
+        acting_service(place.directory.parent / "acts.log") as service,
     ):
-        yield AgentHistory(directory / "storage", llm=llm, service=service)
+        yield AgentHistory(place, llm=llm, service=service)

@@ -1,4 +1,4 @@
-"""A service that is there to be killed: executor, SQLite, a scripted model, no HTTP and no SDK.
+"""A service that is there to be killed: executor, database, a scripted model, no HTTP and no SDK.
 
 The process runs ``main OPTIONS``: it lives one life as ordered (``ChildOptions`` as JSON). On
 standard output comes what a client of the service may rely on, each written once the service reported
@@ -45,7 +45,7 @@ from planwave.providers.protocols import (
 from planwave.providers.recordings import key_of, reply_from
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage.sqlite.store import SqliteStore
+from planwave.storage.sql.store import Store
 from tests.support.graph.random_documents import (
     changed_document,
     nested_documents,
@@ -55,6 +55,7 @@ from tests.support.graph.random_documents import (
 from tests.support.llm.fake_providers import FakeProviders
 from tests.support.recovery.crash_points import KILLED, CrashPoint, crash_at
 from tests.support.service.dependencies import dependencies
+from tests.support.storage.either_database import Place
 
 EXTERNAL_LOG = "outside.log"
 TOKENS = 7
@@ -73,6 +74,7 @@ class ChildOptions:
 
     Attributes:
         directory: The storage directory.
+        database_url: Its database, where that is not in the directory.
         seed: What is chosen.
         at_once: Executions made so that there are always so many that have not ended.
         graphs: One execution of each is made before that.
@@ -83,6 +85,7 @@ class ChildOptions:
     """
 
     directory: str
+    database_url: str | None = None
     seed: int = 0
     at_once: int = 0
     graphs: Sequence[dict[str, Any]] = ()
@@ -388,14 +391,15 @@ class CrashClient:
 async def run_child(order: ChildOptions) -> None:
     """Live as ordered."""
     directory, point = Path(order.directory), CrashPoint.parse(order.point)
-    store = SqliteStore.open(directory)
+    place = Place(directory, order.database_url)
+    store = place.open()
     kept = crash_at(store, point)
     outside = ExternalWorld(AppendOnlyLog(directory.parent / EXTERNAL_LOG), kept, order.seed)
     outside.record_call = crash_at(outside, point).record_call
     parts = dependencies(
         types=[JobNode(outside)],
         store=kept,
-        directory=directory,
+        directory=place.documents,
         limits=Limits(recoveries=order.recoveries, recoveries_per_s=10_000),
         node_services=lambda goal: NodeServices(outside, FakeProviders(), goal),
     )
@@ -418,7 +422,7 @@ async def live(opened: Service, client_type: type[CrashClient], order: ChildOpti
     FactWriter().write("left", [repr(task) for task in left])
 
 
-async def write_open_executions(store: SqliteStore) -> None:
+async def write_open_executions(store: Store) -> None:
     """Write what is stored of all executions that have not ended, and all tasks, to standard error."""
     for record in await store.open_executions():
         events = await store.events(record.execution_id)

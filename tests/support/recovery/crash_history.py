@@ -21,15 +21,16 @@ from typing import Any, ClassVar, NamedTuple
 
 from planwave.errors import StoreError
 from planwave.events import ENDED_STATUS, TERMINAL, Event, ExecutionState, fold
+from planwave.storage.documents import build_document
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sql.schema import calls
-from planwave.storage.sqlite.store import SqliteStore
 from tests.support.cpu_time import cpu_of
 from tests.support.engine.event_invariants import check_events, once_values, settled_attempts
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import ForkedProcess
 from tests.support.recovery.crash_child import EXTERNAL_LOG, TOKENS, ChildOptions
 from tests.support.recovery.crash_points import KILLED, record_kind
+from tests.support.storage.either_database import Place
 
 PROGRAM = "from tests.support.recovery.crash_child import main; main()"
 LONGEST_STRETCH = 20
@@ -74,7 +75,7 @@ class ProcessRun:
 
 @dataclass
 class CrashHistory:
-    """The lives of one directory.
+    """The lives of one place.
 
     Attributes:
         settled: How things stood after each life.
@@ -83,7 +84,7 @@ class CrashHistory:
         least_cpu_share: How much of its time such a life works at least; else it lasts longer.
     """
 
-    directory: Path
+    place: Place
     runs: list[ProcessRun] = field(default_factory=list)
     settled: list[SettledWork] = field(default_factory=list)
     program: ClassVar[str] = PROGRAM
@@ -92,7 +93,13 @@ class CrashHistory:
 
     def options(self, **order: Any) -> ChildOptions:
         """Return the options of one life."""
-        return ChildOptions(directory=str(self.directory), **order)
+        directory, url = self.place
+        return ChildOptions(directory=str(directory), database_url=url, **order)
+
+    @property
+    def directory(self) -> Path:
+        """The directory of the place."""
+        return self.place.directory
 
     def run(self, kill_after_s: float | None = None, **order: Any) -> ProcessRun:
         """Live one life; it is killed so many seconds after it is up, if it has not ended."""
@@ -110,7 +117,8 @@ class CrashHistory:
         self.runs.append(life)
         expected = 0, -signal.SIGKILL, KILLED
         assert life.exit_code in expected, f"it broke ({life.exit_code}); see its standard error"
-        self.settled.append(settled_in(self.directory))
+        self.place.wait_until_left()
+        self.settled.append(settled_in(self.place))
         return life
 
     def live_and_die(
@@ -136,7 +144,14 @@ class CrashHistory:
 
     def stored(self) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
         """Give all that is stored."""
-        return stored_in(self.directory)
+        return stored_in(self.place)
+
+    def document(self, execution_id: str) -> dict[str, Any]:
+        """Return the document of an execution that has ended: the file, or what the API makes where there is none."""
+        if self.place.documents is not None:
+            path = self.directory / f"{execution_id}.json"
+            return json.loads(path.read_text("utf-8"))
+        return asyncio.run(_document(self.place, execution_id))
 
     def external_records(self, *kinds: str) -> list[list[Any]]:
         """Give what the outside world saw, ``[kind, pid, execution, path, attempt, …]``."""
@@ -237,7 +252,7 @@ class CrashHistory:
 
         Only what an attempt did not come to tell, as it was cancelled or failed, may be left out.
         """
-        paid = asyncio.run(_recorded_calls(self.directory))
+        paid = asyncio.run(_recorded_calls(self.place))
         for own, (_, events) in stored.items():
             state = fold(events)
             completed = {(e.path, e.attempt) for e in events if e.type == "node.completed"}
@@ -264,11 +279,11 @@ class CrashHistory:
         assert self.runs[-1].facts_of("left") == [[[]]], "tasks were left"
         for own, (record, events) in stored.items():
             assert events[-1].type in TERMINAL, f"{own} is stuck at {events[-1]}"
-            document = json.loads((self.directory / f"{own}.json").read_text("utf-8"))
+            document = self.document(own)
             assert document["last_seq"] == record.last_seq == len(events)
             assert document["status"] == record.status == events[-1].type.partition(".")[2]
         assert not [*self.directory.rglob("*.tmp"), *self.directory.rglob(".*.tmp")]
-        asyncio.run(_check_lock_released(self.directory))
+        asyncio.run(_check_lock_released(self.place))
 
 
 class _Killer(threading.Thread):
@@ -300,14 +315,14 @@ class _Killer(threading.Thread):
             self._process.kill()
 
 
-def stored_in(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
-    """Give all executions stored in a directory."""
-    return asyncio.run(_stored(directory))
+def stored_in(place: Place) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
+    """Give all executions stored in a place."""
+    return asyncio.run(_stored(place))
 
 
-def settled_in(directory: Path) -> SettledWork:
+def settled_in(place: Place) -> SettledWork:
     """Give what has to be left alone from now on."""
-    return asyncio.run(_settled(directory))
+    return asyncio.run(_settled(place))
 
 
 def _usage_of(state: ExecutionState) -> dict[str, Any]:
@@ -325,16 +340,24 @@ def _paused(events: list[Event]) -> list[Event]:
     return [e for e in events if e.type == "execution.paused"]
 
 
-async def _stored(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
-    store = SqliteStore.open(directory, read_only=True)
+async def _stored(place: Place) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
+    store = place.open_to_read()
     records = await store.executions(limit=100_000)
     found = {r.execution_id: (r, await store.events(r.execution_id)) for r in records}
     await store.close()
     return found
 
 
-async def _settled(directory: Path) -> SettledWork:
-    store = SqliteStore.open(directory, read_only=True)
+async def _document(place: Place, own: str) -> dict[str, Any]:
+    async with place.open_to_read() as store:
+        record = await store.execution(own)
+        assert record is not None
+        calls = (await store.calls([own])).get(own, ())
+        return {**build_document(await store.events(own), record, calls)}
+
+
+async def _settled(place: Place) -> SettledWork:
+    store = place.open_to_read()
     records = await store.executions(limit=100_000)
     over = {r.execution_id for r in records if r.status in ENDED_STATUS}
     found = SettledWork(set(), over, set(), set())
@@ -348,9 +371,9 @@ async def _settled(directory: Path) -> SettledWork:
     return found
 
 
-async def _recorded_calls(directory: Path) -> dict[str, Counter[tuple[str, int]]]:
+async def _recorded_calls(place: Place) -> dict[str, Counter[tuple[str, int]]]:
     """Give how many model calls are kept, by execution, and by path and attempt."""
-    store = SqliteStore.open(directory, read_only=True)
+    store = place.open_to_read()
     found: dict[str, Counter[tuple[str, int]]] = {}
     for row in await store._rows(calls.select()):
         if record_kind(json.loads(row.reply)) == "model":
@@ -359,9 +382,9 @@ async def _recorded_calls(directory: Path) -> dict[str, Counter[tuple[str, int]]
     return found
 
 
-async def _check_lock_released(directory: Path) -> None:
+async def _check_lock_released(place: Place) -> None:
     try:
-        store = SqliteStore.open(directory)
+        store = place.open()
     except StoreError as error:
         raise AssertionError("a lock was left behind") from error
     await store.close()

@@ -24,6 +24,7 @@ from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.polling import until
 from tests.support.service.dependencies import dependencies, execute_goal
+from tests.support.storage.either_database import Place
 
 
 class Asks:
@@ -62,12 +63,12 @@ class Counts:
 
 @asynccontextmanager
 async def opened(
-    directory: Path, graph: Graph, *types: Any, **more: Any
+    where: Path | Place, graph: Graph, *types: Any, **more: Any
 ) -> AsyncGenerator[Service]:
-    """Open a service over what is stored in a directory; leaving it cuts off what runs."""
-    store = SqliteStore.open(directory)
+    """Open a service over what is stored in a directory or a place; leaving it cuts off what runs."""
+    place = Place(where) if isinstance(where, Path) else where
     async with Service(
-        dependencies(graph, directory=directory, store=store, types=types, **more)
+        dependencies(graph, directory=place.documents, store=place.open(), types=types, **more)
     ) as service:
         try:
             yield service

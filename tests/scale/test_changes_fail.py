@@ -49,16 +49,17 @@ async def begin(installation: Installation, api: RoleProcess) -> list[str]:
 
 
 async def written_now(installation: Installation, llm: FakeLLMServer, begun: Sequence[str]) -> str:
-    """Wait until a model is asked again for a change of one of some executions; return which."""
-    written: list[str] = []
+    """Wait until a model is asked again for a change of each of some executions; return one of them.
 
-    def is_written() -> bool:
+    Its first reply to each is recorded by then, so that none is paid for again.
+    """
+
+    def are_written() -> bool:
         asked = asked_of(llm)
-        written.extend(each for each in begun if asked[each, 1])
-        return bool(written)
+        return all(asked[each, 1] for each in begun)
 
-    await installation.until(is_written)
-    return written[0]
+    await installation.until(are_written)
+    return begun[0]
 
 
 async def completed_beside(installation: Installation, execution_id: str) -> None:

@@ -203,6 +203,7 @@ def create_detached_app(
         middleware=_middleware(settings, metrics, in_flight),
     )
     app.state.metrics, app.state.in_flight = metrics, in_flight
+    app.state.is_worker = is_worker
     app.state.error_pages = {"/links/": links.error_page}
     problems.register_handlers(app)
     if not is_worker:

@@ -206,7 +206,7 @@ class Service:
 
     @property
     def lacks_carrier(self) -> bool:
-        """Whether this process drives executions, and nothing can hand it any yet."""
+        """Whether this process drives executions, and nothing can hand it any now."""
         return self._dependencies.drives and not self.executions.driver.carrier.is_ready
 
     @property

@@ -71,7 +71,8 @@ async def _ready(request: Request) -> Health:
         raise ProblemError(503, "starting", "the service has not started yet", headers=_RETRY_AFTER)
     if state.service.is_draining:
         raise ShuttingDown
-    if state.service.lacks_carrier:
+    # Who serves takes work meanwhile: it is stored.
+    if request.app.state.is_worker and state.service.lacks_carrier:
         raise ProblemError(
             503,
             "carrier-unavailable",
@@ -99,7 +100,7 @@ async def healthz(request: Request) -> Health:
 
 @router.get("/readyz", operation_id="getReadiness", summary="Whether the service takes work")
 async def readyz(ready: Annotated[Health, Depends(_ready)]) -> Health:
-    """Answer 503 while it starts, goes down, its store cannot write, or a worker is not connected. Needs no token."""
+    """Answer 503 while it starts, goes down, its store cannot write, or a worker has no connection. Needs no token."""
     return ready
 
 

@@ -56,6 +56,11 @@ _log = logging.getLogger(__name__)
 _OVERDUE_S: Final = 60.0
 _RPC: Final = timedelta(seconds=5)
 _CONNECT_AGAIN_S: Final = 2.0
+_CHECK_EVERY_S: Final = 2.0
+_AWAY: Final = frozenset(
+    {RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
+)
+"""Every other answer to a health check is one of a server, also that it knows no such check."""
 _BEATS_A_LEASE: Final = 4
 _LOGGED: Final = ApplicationErrorCategory.BENIGN
 """Keeps the SDK from logging once more, with a traceback, what the driver has logged."""
@@ -96,7 +101,7 @@ class TemporalCarrier:
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
         self._driven = 0
-        self._is_serving = False
+        self._is_serving = self._is_away = False
 
     @property
     def load(self) -> CarrierLoad:
@@ -105,8 +110,8 @@ class TemporalCarrier:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the task queue is asked for executions."""
-        return self._is_serving
+        """Whether the task queue is asked for executions, and the server answers."""
+        return self._is_serving and not self._is_away
 
     def running_of(self, account: str) -> int:
         """Return 0: the others are not known here."""
@@ -185,8 +190,10 @@ class TemporalCarrier:
         ]
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(self._run(workers))
+            checking = tasks.create_task(self._check(client))
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(running)
+            checking.cancel()
             async with asyncio.TaskGroup() as ending:
                 for worker in workers:
                     ending.create_task(worker.shutdown())
@@ -232,6 +239,19 @@ class TemporalCarrier:
                         tasks.create_task(worker.run())
         finally:
             self._is_serving = False
+
+    async def _check(self, client: Client) -> None:
+        """Ask the server whether it is there: the SDK polls it for ever, and does not say that nobody answers."""
+        while True:
+            try:
+                is_there = await client.service_client.check_health(timeout=_RPC)
+            except RPCError as error:
+                is_there = error.status not in _AWAY
+            if self._is_away is is_there:
+                text = "Temporal answers again" if is_there else "Temporal does not answer"
+                _log.warning("%s at %s", text, self._settings.address)
+            self._is_away = not is_there
+            await asyncio.sleep(_CHECK_EVERY_S)
 
     async def _beat(self) -> None:
         while True:

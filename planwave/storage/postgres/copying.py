@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import Conflict, StoreError
 from planwave.graph.diagnostics import short_repr
+from planwave.storage.audit import DirectoryFiles
 from planwave.storage.files import ARTIFACT_DIR
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.postgres.connection import connect, database_unusable
@@ -28,7 +29,14 @@ from planwave.storage.postgres.migrations import migrate
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.sql.dialects import KEY
 from planwave.storage.sql.errors import cause_of, is_of_content
-from planwave.storage.sql.schema import artifact_uses, artifacts, links, metadata
+from planwave.storage.sql.schema import (
+    artifact_uses,
+    artifacts,
+    audit_lines,
+    executions,
+    links,
+    metadata,
+)
 from planwave.storage.sqlite.connection import DATABASE_NAME, open_for_reading
 from planwave.storage.sqlite.connection import database_unusable as directory_unusable
 
@@ -47,19 +55,19 @@ class StoreCopy:
     Attributes:
         rows: The number of rows by table.
         artifacts: The number of large values.
-        missing: The hashes of large values that executions use and that are not in the directory, or were
-            changed.
+        audit_lines: The number of lines of the audit log.
     """
 
     rows: dict[str, int]
     artifacts: int
-    missing: tuple[str, ...]
+    audit_lines: int
 
 
 def copy_directory(directory: Path, url: str) -> StoreCopy:
     """Copy all that a directory keeps, but its open links, into an empty database; the directory stays as it is.
 
-    All rows are read back and compared before the commit. Nothing may write to either meanwhile.
+    The sessions of browsers end, as the key that signs them is the database's own. All is read back and compared before
+    the commit. Nothing may write to either meanwhile.
 
     Args:
         directory: A storage directory of this schema.
@@ -67,7 +75,8 @@ def copy_directory(directory: Path, url: str) -> StoreCopy:
 
     Raises:
         StoreError: ``storage-locked``: a process writes to the directory; ``store-unusable``,
-            ``copy-differs``; ``not-storable``: PostgreSQL cannot store a row, which the message names.
+            ``copy-differs``; ``not-storable``: PostgreSQL cannot store a row, which the message names;
+            ``large-results-missing``: one that an execution uses is not in the directory, or was changed.
         Conflict: ``store-not-empty``: the database keeps something already.
         SchemaTooNew: A newer planwave wrote one of them.
         InputError: ``storage-untrusted``: an older planwave wrote the directory.
@@ -124,8 +133,9 @@ def _copy(directory: Path, source: Connection, target: Connection) -> StoreCopy:
     for table in _TABLES:
         _compare(source, target, table)
         _set_sequence(raw, table)
-    stored, missing = _copy_artifacts(directory, source, raw)
-    return StoreCopy(counts, stored, missing)
+    return StoreCopy(
+        counts, _copy_artifacts(directory, source, raw), _copy_audit_log(directory, raw)
+    )
 
 
 class _Row(NamedTuple):
@@ -246,21 +256,69 @@ def _set_sequence(raw: RawConnection[Any], table: Table) -> None:
             )
 
 
-def _copy_artifacts(
-    directory: Path, source: Connection, raw: RawConnection[Any]
-) -> tuple[int, tuple[str, ...]]:
-    """Copy the large values that executions use; return their number, and the hashes of missing ones."""
+def _copy_artifacts(directory: Path, source: Connection, raw: RawConnection[Any]) -> int:
+    """Copy the large values that executions use; return their number.
+
+    Raises:
+        StoreError: ``large-results-missing``, ``copy-differs``.
+    """
     stored, missing = 0, list[str]()
     used = select(artifact_uses.c.digest).distinct().order_by(artifact_uses.c.digest)
-    add = sql.SQL("INSERT INTO {} (digest, content) VALUES (%s, %s)").format(
-        sql.Identifier(artifacts.name)
-    )
     for digest in source.execute(used).scalars().all():
-        path = directory / ARTIFACT_DIR / f"{os.path.basename(digest)}.json"
+        path = _artifact_path(directory, digest)
         content = path.read_bytes() if path.is_file() else b""
         if hashlib.sha256(content).hexdigest() != digest:
             missing.append(digest)
             continue
-        raw.execute(add, (digest, content))
+        raw.execute("INSERT INTO artifacts (digest, content) VALUES (%s, %s)", (digest, content))
         stored += 1
-    return stored, tuple(missing)
+    if missing:
+        raise _missing(directory, source, missing)
+    read = raw.execute(
+        "SELECT count(*) FROM artifacts WHERE encode(sha256(content), 'hex') = digest"
+    )
+    if read.fetchone() != (stored,):
+        raise _differs(artifacts)
+    return stored
+
+
+def _artifact_path(directory: Path, digest: str) -> Path:
+    return directory / ARTIFACT_DIR / f"{os.path.basename(digest)}.json"
+
+
+def _missing(directory: Path, source: Connection, digests: Sequence[str]) -> StoreError:
+    users = select(executions.c.execution_id).join(
+        artifact_uses, artifact_uses.c.execution == executions.c.key
+    )
+    of_first = users.where(artifact_uses.c.digest == digests[0]).order_by(executions.c.execution_id)
+    user = source.execute(of_first.limit(1)).scalar()
+    more = f", and {len(digests) - 1} more" if len(digests) > 1 else ""
+    return StoreError(
+        f"a large result of the execution {user} is missing or was changed: "
+        f"{_artifact_path(directory, digests[0])}{more}; nothing was copied",
+        code="large-results-missing",
+        hint="put the file back from a backup, or delete the execution in the directory, then copy again",
+    )
+
+
+def _copy_audit_log(directory: Path, raw: RawConnection[Any]) -> int:
+    """Copy the lines of the audit log as they are, so that their chain holds; return their number.
+
+    Raises:
+        StoreError: ``copy-differs``.
+    """
+    files, count = DirectoryFiles(directory), 0
+    for name in files.names():
+        # A line that was cut is none; one that holds anything else than text was changed, and stays so.
+        content = files.read(name).decode(errors="replace").replace("\0", "\ufffd")
+        lines = content.split("\n")[:-1]
+        raw.execute(
+            "INSERT INTO audit_lines (file, number, line) SELECT %s, * FROM unnest(%s::int[], %s::text[]) "
+            "ON CONFLICT DO NOTHING",
+            (name, list(range(1, len(lines) + 1)), lines),
+        )
+        read = raw.execute("SELECT line FROM audit_lines WHERE file = %s ORDER BY number", (name,))
+        if [line for (line,) in read] != lines:
+            raise _differs(audit_lines)
+        count += len(lines)
+    return count

@@ -19,6 +19,7 @@ from planwave.setting_tables import TemporalSettings
 from planwave.storage.audit import utc_now
 from planwave.storage.records import StoreStats
 from tests.support import polling
+from tests.support.scale.relay import Relay
 
 until = partial(polling.until, every_s=0.01)  # it happens beyond a server
 LEASE_S = 1.0
@@ -128,6 +129,21 @@ def carrier(request: pytest.FixtureRequest) -> Carrier:
 def make(temporal_address: str, task_queue: str) -> Make:
     """Makes carriers of several processes with one task queue."""
     return lambda: make_temporal(temporal_address, task_queue)
+
+
+async def test_a_carrier_is_not_ready_while_its_server_gives_no_answer(
+    temporal_address: str, task_queue: str
+) -> None:
+    """The SDK says nothing of it: its polls go on."""
+    with Relay(int(temporal_address.rpartition(":")[2])) as relay:
+        carrier = make_temporal(f"127.0.0.1:{relay.port}", task_queue)
+        async with serving(carrier, Driven()):
+            await until(lambda: carrier.is_ready)
+            relay.cut()
+            await until(lambda: not carrier.is_ready)
+            relay.restore()
+            await until(lambda: carrier.is_ready)
+        assert not carrier.is_ready
 
 
 async def test_what_is_submitted_twice_is_never_driven_twice_at_a_time(carrier: Carrier) -> None:

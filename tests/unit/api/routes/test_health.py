@@ -28,8 +28,8 @@ from tests.support.service.dependencies import dependencies, execute_goal
 TOKEN = "correct horse"
 
 
-def over(service: Service, **settings: Any) -> Any:
-    return create_app(Settings(**settings), lambda _: service)
+def over(service: Service, *, is_worker: bool = False, **settings: Any) -> Any:
+    return create_app(Settings(**settings), lambda _: service, is_worker=is_worker)
 
 
 def texts() -> Service:
@@ -154,10 +154,12 @@ async def test_a_worker_is_not_ready_before_anything_can_be_handed_to_it() -> No
     parts = dependencies(make_graph(text_node("a")))
     watchdog = Watchdog(2.0, lambda: parts.store.stats, lambda _: None)
     nowhere = TemporalSettings(address="127.0.0.1:9")
-    for drives, status in ((True, 503), (False, 200)):
+    for drives, is_worker, status in (
+        (True, True, 503), (True, False, 200), (False, False, 200)
+    ):  # fmt: skip
         carrier = TemporalCarrier(nowhere, watchdog, 0.0, parts.now)
         service = Service(replace(parts, carrier=carrier, drives=drives))
-        async with asgi_client(over(service)) as client:
+        async with asgi_client(over(service, is_worker=is_worker)) as client:
             answer = await client.get("/readyz")
             assert answer.status_code == status, "who only serves takes work: it is stored"
             assert status == 200 or answer.json()["code"] == "carrier-unavailable"

@@ -12,15 +12,18 @@ import pytest
 from planwave.errors import Conflict, StoreError
 from planwave.events import Event
 from planwave.providers.protocols import CallKey
+from planwave.storage.audit import AuditLog, audit_files, read_entries, verify
 from planwave.storage.chats import ChatRecord, MessageRecord
 from planwave.storage.links import LinkRecord
 from planwave.storage.postgres import copying
+from planwave.storage.postgres.audit import PostgresAuditFiles
 from planwave.storage.postgres.copying import copy_directory
 from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.sql.store import Store
 from planwave.storage.sqlite.store import SqliteStore
 from planwave.storage.triggers import TriggerRecord
+from tests.support.storage.postgres_server import PostgresServer
 
 AT = "2026-01-01T00:00:00.000000Z"
 LARGE = "x" * 5_000
@@ -79,7 +82,7 @@ async def told(store: Store) -> Any:
 
 async def test_the_copy_tells_the_same_and_goes_on(directory: Path, database_url: str) -> None:
     copied = copy_directory(directory, database_url)
-    assert (copied.rows["executions"], copied.artifacts, copied.missing) == (3, 1, ())
+    assert (copied.rows["executions"], copied.artifacts, copied.audit_lines) == (3, 1, 0)
     async with (
         SqliteStore.open(directory, read_only=True) as before,
         PostgresStore.open(database_url) as after,
@@ -144,11 +147,82 @@ async def test_a_copy_that_differs_is_not_kept(
         assert await store.executions() == []
 
 
-async def test_a_large_value_that_is_missing_is_named(directory: Path, database_url: str) -> None:
+async def is_empty(database_url: str) -> bool:
+    async with PostgresStore.open(database_url) as store:
+        return not (await store.plans() or await store.executions())
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_nothing_is_copied_where_a_large_value_is_missing(
+    directory: Path, database_url: str, is_there: bool
+) -> None:
     (file,) = (directory / "artifacts").iterdir()
-    file.write_text(json.dumps("another"))
-    copied = copy_directory(directory, database_url)
-    assert (copied.artifacts, copied.missing) == (0, (file.stem,))
+    content = file.read_bytes()
+    file.write_text(json.dumps("another")) if is_there else file.unlink()
+    with pytest.raises(StoreError, match=f"of the execution x0 .*{file.name}") as refused:
+        copy_directory(directory, database_url)
+    assert refused.value.code == "large-results-missing"
+    assert await is_empty(database_url)
+    file.write_bytes(content)
+    assert copy_directory(directory, database_url).artifacts == 1
+
+
+async def test_large_values_are_read_back(
+    directory: Path, database_url: str, postgres: PostgresServer
+) -> None:
+    async with PostgresStore.open(database_url):
+        pass  # the tables are there
+    postgres.execute(
+        "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN NEW.content = NEW.content || '\\x00'::bytea; RETURN NEW; END$$; "
+        "CREATE TRIGGER spoil BEFORE INSERT ON artifacts FOR EACH ROW EXECUTE FUNCTION spoil()",
+        database_url.rpartition("/")[2],
+    )
+    try:
+        with pytest.raises(StoreError, match="artifacts") as refused:
+            copy_directory(directory, database_url)
+        assert refused.value.code == "copy-differs"
+        assert await is_empty(database_url)
+    finally:  # other tests use the database
+        postgres.execute("DROP FUNCTION spoil CASCADE", database_url.rpartition("/")[2])
+
+
+async def logged(log: AuditLog, *actions: str) -> None:
+    for action in actions:
+        await log.append({"action": action})
+    await log.close()
+
+
+async def test_the_audit_log_is_one_chain_over_both(directory: Path, database_url: str) -> None:
+    await logged(AuditLog(directory), "login", "token.created")
+    await logged(AuditLog(directory), "token.revoked")
+    before = [each["action"] for each in read_entries(directory)]
+    lines = sum(len(each.read_bytes().splitlines()) for each in audit_files(directory))
+    assert copy_directory(directory, database_url).audit_lines == lines
+    files = PostgresAuditFiles(database_url)
+    try:
+        await logged(AuditLog(files), "service.started")
+        assert [each["action"] for each in read_entries(files)] == [*before, "service.started"]
+        assert verify(files) == []
+        *_, last_copied = audit_files(directory)
+        files._rows("DELETE FROM audit_lines WHERE file = %s", (last_copied.name,))
+        assert [str(each) for each in verify(files)], "the first line of the next one names it"
+    finally:
+        files.close()
+
+
+async def test_a_changed_line_of_the_audit_log_is_a_changed_line_of_the_copy(
+    directory: Path, database_url: str
+) -> None:
+    await logged(AuditLog(directory), "login", "token.created")
+    (file,) = audit_files(directory)
+    file.write_bytes(file.read_bytes().replace(b"login", b"lo\0\xffn") + b'{"cut')
+    assert copy_directory(directory, database_url).audit_lines >= 3
+    files = PostgresAuditFiles(database_url)
+    try:
+        assert [each.message for each in verify(files)] == ["the line was changed"]
+    finally:
+        files.close()
 
 
 async def test_a_directory_that_is_in_use_or_empty_is_refused(

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
+from operator import itemgetter
+from typing import Any
 
 import pytest
 
@@ -22,16 +25,22 @@ def test_the_events_logs_and_state_of_a_scenario_equal_its_golden_file(name: str
 
 
 CALLED_AT_ONCE = ("agents",)
-"""Models of these call two tools in one reply: which one ends first depends on how long the store takes."""
+"""Models of these call tools in one reply, side by side: the order of their events, of their lines in the logs and of the
+nodes that they start is that in which the store answers, and no promise. The id of a request counts the events before it."""
+_REQUEST_ID = re.compile(r'"r\d+"')
 
 
-def in_any_order(text: str) -> list[list[list[str]]]:
-    """Return what happened to which nodes in each execution of a golden file."""
-    found: list[list[list[str]]] = []
+def in_any_order(text: str) -> list[dict[str, Any]]:
+    """Return the executions of a golden file, whole but for the order, and for ids that follow from it."""
+    found: list[dict[str, Any]] = []
     decoder, at = json.JSONDecoder(), 0
+    text = _REQUEST_ID.sub('"r"', text)
     while at < len(text):
         document, at = decoder.raw_decode(text, at)
-        found.append(sorted([str(part) for part in each[:3]] for each in document["events"]))
+        state = document.pop("state")
+        nodes = sorted(state.pop("nodes"), key=itemgetter("path"))
+        lists = {name: sorted(map(json.dumps, lines)) for name, lines in document.items()}
+        found.append({**lists, "state": state, "nodes": nodes})
         at += len("\n")
     return found
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 import psycopg
-from sqlalchemy import Connection, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, Engine, select, text
+from sqlalchemy.exc import DBAPIError, ProgrammingError
 
-from planwave.errors import StoreError
+from planwave.errors import Conflict, StoreError
 from planwave.events import Event
 from planwave.providers.protocols import CallKey
 from planwave.storage.artifacts import ReadArtifact
@@ -33,7 +33,14 @@ from planwave.storage.postgres.connection import (
 )
 from planwave.storage.postgres.holder import LEASE_S, Holder
 from planwave.storage.postgres.leader_lock import LeaderLock
-from planwave.storage.postgres.migrations import MIGRATIONS, Migration, migrate, require_current
+from planwave.storage.postgres.migrations import (
+    MIGRATIONS,
+    Migration,
+    migrate,
+    require_current,
+    schema_state,
+    schema_too_new,
+)
 from planwave.storage.postgres.notices import PostgresNotices
 from planwave.storage.postgres.owners import ExecutionOwners, waits_for
 from planwave.storage.postgres.sessions import SharedSessions
@@ -48,6 +55,8 @@ from planwave.storage.sql.writer import GroupCommitWriter
 
 if TYPE_CHECKING:
     from planwave.shapes.executions import WaitsForResponse
+
+_T = TypeVar("_T")
 
 LATE_APPEND_S: Final = 1.0
 """After so long an append is late: half of the shortest time in which another process takes over."""
@@ -140,7 +149,7 @@ class PostgresStore(Store):
                 transactions.close()
                 raise
             # Other processes write too: no result is shared.
-            readers = ReaderPool(reading_engine(url, interruption), timeout_s=READ_S)
+            readers = _VersionedReaders(reading_engine(url, interruption), len(cls.migrations) + 1)
             if read_only:
                 transactions.close()
                 return cls(readers, interruption)
@@ -363,6 +372,30 @@ class PostgresStore(Store):
             self._lock.release()
         giving_up.cancel()
         self._has_closed.set()
+
+
+class _VersionedReaders(ReaderPool):
+    """Readers that find out why they cannot read: newer processes may do without the tables and forms of this version.
+
+    They wait only for those that say that they are alive, which an opening that only reads does not.
+
+    Args:
+        engine: Opens connections for reading.
+        known: The schema version of this process.
+    """
+
+    def __init__(self, engine: Engine, known: int) -> None:
+        super().__init__(engine, timeout_s=READ_S)
+        self._known = known
+
+    def _run_query(self, query: Callable[[Connection], _T]) -> _T:
+        try:
+            return super()._run_query(query)
+        except (Conflict, ProgrammingError) as error:
+            state = super()._run_query(schema_state)
+            if state.oldest > self._known:
+                raise schema_too_new(state, self._known) from error
+            raise
 
 
 def _prepare(

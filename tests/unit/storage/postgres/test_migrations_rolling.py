@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from planwave.errors import PlanwaveError, SchemaTooNew
+from planwave.errors import Conflict, PlanwaveError, SchemaTooNew
 from planwave.events import Event
 from planwave.storage.postgres.migrations import (
     KEEP_OLDEST,
@@ -121,6 +121,41 @@ async def test_the_new_form_is_written_once_no_older_process_is_alive_and_older_
         query = "SELECT count(*) FROM pg_indexes WHERE indexname = %s"
         assert raw.execute(query, (UNUSED_INDEX,)).fetchone() == (0,)
     assert state(url)[::2] == (NEXT_SCHEMA, NEXT_SCHEMA)
+
+
+async def test_an_older_process_that_only_reads_is_refused_once_newer_ones_do_without_its_forms(
+    url: str,
+) -> None:
+    """Nobody waits for it: it does not say that it is alive."""
+    old = PostgresStore.open(url, lease_s=LEASE_S)
+    async with PostgresStore.open(url, read_only=True) as reader:
+        await create(old)
+        async with NextStore.open(url, lease_s=LEASE_S) as new:
+            await old.close()
+            await eventually(lambda: new.common_schema == NEXT_SCHEMA)
+            assert len(await reader.events("x1")) == 1, "it reads what it knows"
+            await take_over(new)
+            for read in (lambda: reader.events("x1"), lambda: reader.events_after({"x1": 0})):
+                with pytest.raises(SchemaTooNew, match="schema 2 or newer"):
+                    await read()
+            with psycopg.connect(url) as raw:
+                raw.execute("ALTER TABLE executions RENAME COLUMN status TO condition")
+            for read in (
+                reader.executions,
+                reader.count_executions,
+                lambda: reader.execution("x1"),
+            ):
+                with pytest.raises(SchemaTooNew, match="schema 2 or newer"):
+                    await read()
+
+
+async def test_what_was_changed_from_outside_is_not_taken_for_a_newer_version(url: str) -> None:
+    async with PostgresStore.open(url) as store:
+        await create(store)
+        with psycopg.connect(url) as raw:
+            raw.execute("UPDATE batches SET events = 'no JSON'")
+        with pytest.raises(Conflict, match="cannot be read"):
+            await store.events("x1")
 
 
 async def test_an_older_process_that_was_frozen_for_longer_than_its_lease_writes_nothing_more(

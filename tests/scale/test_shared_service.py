@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psycopg
 import pytest
 
 from planwave.storage.postgres.store import PostgresStore
@@ -100,7 +101,7 @@ async def schedule(api: RoleProcess) -> str:
 
 
 async def test_two_processes_that_serve_are_one_service(installation: Installation) -> None:
-    """A request that reaches both makes one execution, and both give the same events."""
+    """A request that reaches both makes one execution, and both give the same events, also while it runs."""
     both = [installation.start("serve") for _ in range(2)]
     installation.start("worker")
     body = {"graph": GRAPH, "start": True}
@@ -113,7 +114,8 @@ async def test_two_processes_that_serve_are_one_service(installation: Installati
                 return answer.json()["execution_id"]
             await asyncio.sleep(0.1)
 
-    async with AsyncExitStack() as stack:
+    streams: dict[str, list[asyncio.Task[list[int]]]] = {}
+    async with asyncio.TaskGroup() as streaming, AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(httpx2.AsyncClient(base_url=each.url, timeout=45))
             for each in both
@@ -123,6 +125,9 @@ async def test_two_processes_that_serve_are_one_service(installation: Installati
                 made = [tasks.create_task(request(each, f"key {turn}")) for each in clients]
             (own,) = {each.result() for each in made}
             installation.ids.append(own)
+            streams[own] = [
+                streaming.create_task(installation.follow(api, own, [])) for api in both
+            ]
         await settle_accounts(installation, both[0])
         histories = await installation.ended(both[0])
         for execution_id, events in histories.items():
@@ -132,6 +137,8 @@ async def test_two_processes_that_serve_are_one_service(installation: Installati
                 assert [each["seq"] for each in answer.json()["events"]] == [
                     each.seq for each in events
                 ]
+            live = [await each for each in streams[execution_id]]
+            assert live == [[each.seq for each in events]] * 2
     async with PostgresStore.open(installation.url, read_only=True) as store:
         assert sum((await store.count_executions()).values()) == len(histories)
 
@@ -147,10 +154,12 @@ async def test_parked_executions_cost_nothing_and_wake_together(
         await settle(store, {"paused": PARKED}, within_s)
         parked_s = time.monotonic() - began
         await asyncio.sleep(10)  # what was parked last is done with
-        before = worker.cpu_s(), database_cpu_s(durable_postgres)
+        before = worker.cpu_s(), database_cpu_s(durable_postgres), transactions(installation)
+        began = time.monotonic()
         await asyncio.sleep(10)
-        after = worker.cpu_s(), database_cpu_s(durable_postgres)
-        used = [(b - a) / 10 for a, b in zip(before, after, strict=True)]
+        after = worker.cpu_s(), database_cpu_s(durable_postgres), transactions(installation)
+        took_s = time.monotonic() - began
+        used = [(b - a) / took_s for a, b in zip(before, after, strict=True)]
         began = time.monotonic()
         woken = ids[:WOKEN]
         async with httpx2.AsyncClient(base_url=api.url, timeout=120) as client:
@@ -160,11 +169,21 @@ async def test_parked_executions_cost_nothing_and_wake_together(
             answered_s = time.monotonic() - began
         await settle(store, {"completed": len(woken), "paused": PARKED - len(woken)}, within_s)
     print(  # noqa: T201 - for the closing note
-        f"{PARKED} parked in {parked_s:.0f} s; then worker {used[0]:.1%}, PostgreSQL {used[1]:.1%} of a core; "
+        f"{PARKED} parked in {parked_s:.0f} s; then worker {used[0]:.1%}, PostgreSQL {used[1]:.1%} of a core, "
+        f"{used[2]:.1f} transactions a second; "
         f"{WOKEN} answered in {answered_s:.1f} s, completed in {time.monotonic() - began:.1f} s"
     )
     assert used[0] < 0.3
     assert used[1] < 0.3
+
+
+def transactions(installation: Installation) -> int:
+    """Return how many transactions the database has had, those of beats and of readers at intervals included."""
+    query = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+    with psycopg.connect(installation.url) as connection:
+        row = connection.execute(query).fetchone()
+    assert row is not None
+    return row[0]
 
 
 def database_cpu_s(server: PostgresServer) -> float:

@@ -1,7 +1,7 @@
 """The fault matrix of workers: they fail in every way, and nothing is lost or done twice.
 
-``SCALE_FAULTS`` says how often each fault happens, ``SCALE_EXECUTIONS`` how many executions start before each, and
-``SCALE_TAKEOVER_S`` how late a takeover may be: 7 s is the target, on a machine with nothing else to do. The output of each
+``SCALE_FAULTS`` says how often each fault happens, ``SCALE_EXECUTIONS`` how many executions start before each,
+``SCALE_LAYERS`` how long their graphs are, and ``SCALE_TAKEOVER_S`` how late a takeover may be: 7 s is the target, on a machine with nothing else to do. The output of each
 test (``-rP``) says what was measured.
 """
 
@@ -31,11 +31,11 @@ from tests.support.storage.next_version import NEXT_PLANWAVE, NEXT_SCHEMA, NextS
 
 pytestmark = pytest.mark.scale
 
-TAKEOVER_S = float(os.environ.get("SCALE_TAKEOVER_S", "7"))
-TWO_FAIL_S = TAKEOVER_S + 5.0
-"""Temporal may hand what a dead process drove to one that is frozen, which costs another lease."""
-CUT_OFF_S = TAKEOVER_S + 3.0
-"""A process that cannot reach the database ends itself first."""
+TARGET_S, ENDS_FIRST_S, ANOTHER_LEASE_S = 7.0, 3.0, 5.0
+"""The limits that docs/scale-out.md states, with their reasons; the two last come on top of the first."""
+TAKEOVER_S = float(os.environ.get("SCALE_TAKEOVER_S", TARGET_S))
+TWO_FAIL_S = TAKEOVER_S + ANOTHER_LEASE_S
+CUT_OFF_S = TAKEOVER_S + ENDS_FIRST_S
 WORKERS = 3
 
 
@@ -140,7 +140,7 @@ async def test_workers_that_are_asked_to_end_hand_over_what_they_drive(
 async def test_a_rolling_upgrade_and_executions_that_change_versions_both_ways(
     installation: Installation,
 ) -> None:
-    """Old and new processes drive together; once the old ones are gone, the new form is written."""
+    """Old and new processes drive together, and nothing is written in the new form while an old one lives."""
     installation.store_type = NextStore
     api = installation.start("serve")
     old = [installation.start("worker") for _ in range(2)]
@@ -148,16 +148,22 @@ async def test_a_rolling_upgrade_and_executions_that_change_versions_both_ways(
     failures = await let_fail(
         installation, api, [old[0], new], [RoleProcess.kill], lambda _: None, max(FAULTS, 4)
     )
+    ways = {(PLANWAVE, NEXT_PLANWAVE), (NEXT_PLANWAVE, PLANWAVE)}
+    while not installation.takeovers().keys() >= ways:
+        failures += await let_fail(
+            installation, api, [old[0], new], [RoleProcess.kill], lambda _: None, 2
+        )
+    print({way: installation.takeovers()[way] for way in ways}.values())  # noqa: T201 - for the closing note
     await installation.ready(old[0], new)
-    assert await installation.newest_form() == 1
     installation.start("worker", program=NEXT_PLANWAVE)
     next_api = installation.start("serve", program=NEXT_PLANWAVE)
     ids = await installation.begin(api)
     for each in (*old, api):
+        assert (await installation.forms()).keys() == {1}
         each.terminate()
     await installation.ended(next_api, ids)
     began = time.monotonic()
-    while await installation.newest_form() != NEXT_SCHEMA:  # from a beat of the new ones on
+    while NEXT_SCHEMA not in await installation.forms():  # from a beat of the new ones on
         assert time.monotonic() < began + LEASE_S
         await installation.ended(next_api, await installation.begin(next_api, 1))
     with pytest.raises(AssertionError, match="knows up to 1"):

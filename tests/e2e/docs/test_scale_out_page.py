@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.storage.postgres.store import PostgresStore
+from tests.scale.test_workers_fail import ANOTHER_LEASE_S, ENDS_FIRST_S, TARGET_S
 from tests.support.cli.command_process import isolated_directory, run_command
 from tests.support.cli.doc_page import blocks
 from tests.support.cli.in_process_command import invoke
@@ -47,6 +49,12 @@ def test_the_program_lists_the_executions_of_a_database(
         env={**os.environ},
     )
     assert done.stdout == f"{stored['execution_id']} completed\n"
+
+
+def test_the_fault_matrix_asserts_the_limits_of_a_takeover_that_the_page_states() -> None:
+    limits = [TARGET_S, TARGET_S + ENDS_FIRST_S, TARGET_S + ANOTHER_LEASE_S]
+    (stated,) = (each for each in PAGE.split("\n\n") if each.startswith("With a lease of 2 s"))
+    assert re.findall(r"within\s(\d+) s", stated) == [f"{each:.0f}" for each in limits]
 
 
 def test_the_check_of_the_tables_says_what_the_page_shows(

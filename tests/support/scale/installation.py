@@ -7,14 +7,16 @@ import json
 import math
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from itertools import pairwise
 from typing import Any, Final
 
 import httpx2
 
-from planwave.events import Event
+from planwave.client.sse import EventStreamParser
+from planwave.events import TERMINAL, Event
 from planwave.ids import new_id
 from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.postgres.store import PostgresStore
@@ -29,7 +31,9 @@ FAULTS: Final = int(os.environ.get("SCALE_FAULTS", "2"))
 """How many times each fault happens."""
 EXECUTIONS: Final = int(os.environ.get("SCALE_EXECUTIONS", "12"))
 """How many executions run while one does."""
-LAYERS, WIDTH = 4, 3
+LAYERS: Final = int(os.environ.get("SCALE_LAYERS", "4"))
+"""How many layers of nodes the graph of an execution has, each of which waits for the one before; 10 make 30 nodes."""
+WIDTH: Final = 3
 STEP_MS: Final = 600
 NODES: Final = [f"n{layer}-{i}" for layer in range(LAYERS) for i in range(WIDTH)]
 LAST_LAYER: Final = NODES[-WIDTH:]
@@ -241,10 +245,53 @@ class Installation:
                 _start_again(others)
                 await asyncio.sleep(0.1)
 
-    async def newest_form(self) -> int:
-        """Return the version in whose form the last events of the newest execution are stored."""
+    async def forms(self) -> Counter[int]:
+        """Count the batches of all executions by the version in whose form they are stored."""
         async with NextStore.open(self.url, read_only=True) as store:
-            return (await store.forms(self.ids[-1]))[-1]
+            return Counter([form for each in self.ids for form in await store.forms(each)])
+
+    def takeovers(self) -> Counter[tuple[str, str]]:
+        """Count how often an execution went on in another process, by the programs of the two."""
+        program_of = {pid: each.program for each in self.group.all for pid in each.pids}
+        pids: dict[str, list[int]] = defaultdict(list)
+        for run in sorted(self.all_runs(), key=lambda run: run.at):
+            pids[run.execution_id].append(run.pid)
+        return Counter(
+            (program_of[before], program_of[after])
+            for own in pids.values()
+            for before, after in pairwise(own)
+            if before != after
+        )
+
+    async def follow(self, api: RoleProcess, execution_id: str, seqs: list[int]) -> list[int]:
+        """Follow a stream of events to the end of its execution, as a browser does.
+
+        Where the connection ends, or the server is away, it asks again with the id of the last event. Nothing that comes
+        twice is left out.
+
+        Args:
+            api: The process that serves the stream.
+            execution_id: The execution.
+            seqs: Gets the ``seq`` of each stored event as it comes.
+
+        Returns:
+            ``seqs``.
+        """
+        url = f"/api/executions/{execution_id}/events"
+        async with asyncio.timeout(_ENDS_S), httpx2.AsyncClient(timeout=_ENDS_S) as client:
+            while True:
+                headers = {"Last-Event-ID": str(seqs[-1])} if seqs else {}
+                with suppress(httpx2.TransportError):
+                    async with client.stream("GET", api.url + url, headers=headers) as answer:
+                        assert answer.is_success or answer.status_code in _ASK_AGAIN
+                        parser = EventStreamParser()
+                        async for chunk in answer.aiter_bytes():
+                            events = [json.loads(each.data) for each in parser.feed(chunk)]
+                            stored = [each for each in events if each.get("seq")]
+                            seqs += [each["seq"] for each in stored]
+                            if any(each["type"] in TERMINAL for each in stored):
+                                return seqs
+                await asyncio.sleep(0.1)
 
     def report(self, waiting: Iterable[str]) -> str:
         """Return what the processes have logged, for a message."""

@@ -28,6 +28,8 @@ class RoleProcess:
     Attributes:
         name: Its directory, for messages.
         url: Its address.
+        program: What it runs.
+        pids: All processes that it has been.
     """
 
     def __init__(
@@ -39,7 +41,8 @@ class RoleProcess:
     ) -> None:
         self.name = directory.name
         self.url = ""
-        self._directory, self._command, self._program = directory, command, program
+        self.program, self.pids = program, list[int]()
+        self._directory, self._command = directory, command
         self._env = {**_environment(directory), **env}
         self._process: ForkedProcess | None = None
 
@@ -60,9 +63,10 @@ class RoleProcess:
         self._output.unlink(missing_ok=True)
         with self._output.open("wb") as out, self._log.open("ab") as errors:
             self._process = ForkedProcess(
-                "-c", self._program, "--json", *self._command,
+                "-c", self.program, "--json", *self._command,
                 cwd=self._directory, env=self._env, stdout=out.fileno(), stderr=errors.fileno(),
             )  # fmt: skip
+        self.pids.append(self.pid)
 
     def has_ended(self) -> bool:
         """Return whether its process has ended."""

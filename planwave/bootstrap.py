@@ -540,11 +540,12 @@ async def serve(
     from planwave.api.app import create_app
     from planwave.api.server import serve
 
-    if role == "worker" and settings.carrier == "local":
+    if role != "service" and settings.carrier == "local":
         raise InputError(
             "a worker drives what a carrier hands to it, and carrier is local",
             code="worker-needs-carrier",
-            hint='set carrier = "temporal" and database_url; with carrier = "local" the service drives by itself',
+            hint='set carrier = "temporal" and database_url; with carrier = "local" planwave serve, '
+            "without --with-worker, drives by itself",
         )
     _require_database(settings)
     create_service = partial(open_service, drives=role != "service")

@@ -234,7 +234,7 @@ class TemporalSettings(BaseModel):
     """The key of ``cert_file``, PEM."""
     api_key_env: str | None = Field(default=None, pattern=_VARIABLE.pattern)
     """The environment variable with the API key."""
-    lease_s: float = Field(default=2.0, ge=1.0, le=60.0)
+    lease_s: float = Field(default=2.0, ge=2.0, le=60.0)
     """A worker that does not say within this time that it works loses its executions to others."""
 
     @model_validator(mode="after")

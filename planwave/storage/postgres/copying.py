@@ -74,7 +74,7 @@ def copy_directory(directory: Path, url: str) -> StoreCopy:
         url: The URL of the database.
 
     Raises:
-        StoreError: ``storage-locked``: a process writes to the directory; ``store-unusable``,
+        StoreError: ``storage-locked``: a process writes to the directory; ``store-unusable``, ``database-unusable``,
             ``copy-differs``; ``not-storable``: PostgreSQL cannot store a row, which the message names;
             ``large-results-missing``: one that an execution uses is not in the directory, or was changed.
         Conflict: ``store-not-empty``: the database keeps something already.

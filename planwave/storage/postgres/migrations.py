@@ -192,13 +192,13 @@ def require_current(connection: Connection, migrations: Sequence[Migration] = MI
     if not state.version:
         raise StoreError(
             "the database has no tables of planwave yet",
-            code="store-unusable",
+            code="database-unusable",
             hint="start planwave serve with it once",
         )
     if not is_current(state, migrations):
         raise StoreError(
             f"the database has schema {state.version}, this planwave needs {len(migrations) + 1}",
-            code="store-unusable",
+            code="database-unusable",
             hint="run planwave migrate, or start the new planwave serve with it once",
         )
 

@@ -135,7 +135,7 @@ class PostgresStore(Store):
             capabilities: What this process can do for executions that others may not.
 
         Raises:
-            StoreError: ``store-unusable``: it cannot be reached, or is too old; ``storage-of-another-build``;
+            StoreError: ``database-unusable``: it cannot be reached, or is too old; ``storage-of-another-build``;
                 ``storage-locked``: another process drives its executions, or owns the directory.
             SchemaTooNew: A newer planwave made the tables, and does without those that this one knows.
         """

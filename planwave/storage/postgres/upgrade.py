@@ -52,7 +52,7 @@ def upgrade(url: str, *, check_only: bool = False) -> SchemaUpgrade:
 
     Raises:
         SchemaTooNew: A newer planwave made the tables, and does without those that this one knows.
-        StoreError: ``store-unusable``, ``storage-of-another-build``.
+        StoreError: ``database-unusable``, ``storage-of-another-build``.
     """
     try:
         connection = connect(url)

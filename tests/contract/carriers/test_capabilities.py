@@ -8,8 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from planwave.service.carriers.carrier import Carrier, Rest
-from planwave.setting_tables import TemporalSettings
-from tests.contract.carriers.test_carriers import LEASE_S, Driven, serving, stays, until
+from tests.contract.carriers.test_carriers import (
+    LEASE_S,
+    Driven,
+    serving,
+    settings_of,
+    stays,
+    until,
+)
 
 LACKS = Rest("interrupted", needs="local")
 
@@ -18,7 +24,7 @@ class Queue:
     """Makes carriers of several processes with one task queue."""
 
     def __init__(self, address: str, task_queue: str) -> None:
-        self.settings = TemporalSettings(address=address, task_queue=task_queue, lease_s=LEASE_S)
+        self.settings = settings_of(address, task_queue)
 
     def id(self, name: str) -> str:
         """Return an id of this test alone: tests share a server."""

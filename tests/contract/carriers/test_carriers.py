@@ -9,8 +9,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from planwave.errors import StoreError
 from planwave.service.carriers.carrier import Carrier, CarrierUnavailable, Rest, Slot
@@ -19,6 +22,7 @@ from planwave.setting_tables import TemporalSettings
 from planwave.storage.audit import utc_now
 from planwave.storage.records import StoreStats
 from tests.support import polling
+from tests.support.paths import ROOT
 from tests.support.scale.relay import Relay
 
 until = partial(polling.until, every_s=0.01)  # it happens beyond a server
@@ -96,6 +100,12 @@ async def serving(
             task.cancel()
 
 
+def settings_of(address: str, task_queue: str) -> TemporalSettings:
+    """Return settings with a lease that is shorter than may be set: there is no store that could be too late."""
+    settings = TemporalSettings(address=address, task_queue=task_queue)
+    return settings.model_copy(update={"lease_s": LEASE_S})
+
+
 def make_temporal(
     address: str,
     task_queue: str,
@@ -113,7 +123,7 @@ def make_temporal(
     def end(code: int) -> None:
         raise AssertionError(f"the process was to end with {code}")
 
-    settings = TemporalSettings(address=address, task_queue=task_queue, lease_s=LEASE_S)
+    settings = settings_of(address, task_queue)
     return TemporalCarrier(settings, Watchdog(LEASE_S, stats, end), drain_s, utc_now)
 
 
@@ -144,6 +154,40 @@ async def test_a_carrier_is_not_ready_while_its_server_gives_no_answer(
             relay.restore()
             await until(lambda: carrier.is_ready)
         assert not carrier.is_ready
+
+
+@pytest.mark.usefixtures("needs_temporal")
+async def test_accounts_take_turns_at_a_server_with_the_settings_of_the_deployment(
+    tmp_path: Path, task_queue: str
+) -> None:
+    from tests.support.scale.temporal_server import running_temporal
+
+    deployed: dict[str, Any] = yaml.safe_load((ROOT / "deploy/temporal.yaml").read_text("utf-8"))
+    settings = {name: each["value"] for name, (each,) in deployed.items()}
+    # Order holds in a partition.
+    settings |= {f"matching.numTaskqueue{kind}Partitions": 1 for kind in ("Read", "Write")}
+    with running_temporal(tmp_path, settings=settings) as server:
+        carrier, driven = make_temporal(server.address, task_queue), Driven(is_held=True)
+        ids = [*(f"many-{number}" for number in range(8)), "one"]
+        async with serving(carrier, driven, slots=1):
+            await carrier.submit(ids[0], "many", has_started=False)
+            await until(lambda: driven.ids == ids[:1])
+            for each in ids[1:]:
+                await carrier.submit(each, each.partition("-")[0], has_started=False)
+                await until_it_waits(server.address, each)
+            driven.gate.set()
+            await until(lambda: len(driven.ids) == len(ids))
+    assert driven.ids.index("one") < 4, "it came last"
+
+
+async def until_it_waits(address: str, execution_id: str) -> None:
+    """Wait until an execution is in the task queue of the workers."""
+    from temporalio.client import Client
+
+    workflow = (await Client.connect(address)).get_workflow_handle(execution_id)
+    async with asyncio.timeout(60):
+        while not (await workflow.describe()).raw_description.pending_activities:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
 
 
 async def test_what_is_submitted_twice_is_never_driven_twice_at_a_time(carrier: Carrier) -> None:

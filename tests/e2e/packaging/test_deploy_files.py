@@ -66,7 +66,13 @@ def text_of(path: Path) -> str:
 
 
 def test_every_file_is_one_that_the_tests_read() -> None:
-    read = {"compose.yaml", "haproxy.cfg", ".env.example", "keda/scaledobject.yaml"}
+    read = {
+        "compose.yaml",
+        "haproxy.cfg",
+        "temporal.yaml",
+        ".env.example",
+        "keda/scaledobject.yaml",
+    }
     read |= {"helm/planwave/Chart.yaml", "helm/planwave/values.yaml"}
     read |= {f"helm/planwave/templates/{name}.yaml" for name in TEMPLATES}
     assert {str(path.relative_to(DEPLOY)) for path in FILES} == read
@@ -123,6 +129,15 @@ def test_services_serve_and_drive_over_one_database_and_carrier() -> None:
         assert SERVICES[name]["cap_drop"] == ["ALL"]
     assert SERVICES["api"]["deploy"]["replicas"] == 2
     assert SERVICES["worker"]["deploy"]["replicas"] >= 2
+
+
+def test_the_server_of_temporal_has_its_dynamic_configuration() -> None:
+    """A test of the carriers shows what it does."""
+    temporal = SERVICES["temporal"]
+    (mounted,) = temporal["volumes"]
+    assert mounted.split(":") == [
+        "./temporal.yaml", temporal["environment"]["DYNAMIC_CONFIG_FILE_PATH"], "ro"
+    ]  # fmt: skip
 
 
 def test_services_start_in_an_order_that_is_there() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -36,10 +37,18 @@ class TemporalServer:
     Args:
         directory: Working directory and home of the program.
         keeps_data: Keep workflows in a file there, so that they outlive the process; else in memory.
+        settings: Its dynamic configuration, as JSON.
     """
 
-    def __init__(self, directory: Path, *, keeps_data: bool) -> None:
+    def __init__(
+        self, directory: Path, *, keeps_data: bool, settings: Mapping[str, object]
+    ) -> None:
         self._directory = directory
+        self._settings = [
+            part
+            for name, value in settings.items()
+            for part in ("--dynamic-config-value", f"{name}={json.dumps(value)}")
+        ]
         self._file = ["--db-filename", "temporal.db"] if keeps_data else []
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -54,7 +63,9 @@ class TemporalServer:
         log = self._directory / "temporal.log"
         with log.open("ab") as output:
             port = ["--port", str(self._port)]
-            self._process = self._run([*_DEVELOPMENT_SERVER, *port, *self._file], output)
+            self._process = self._run(
+                [*_DEVELOPMENT_SERVER, *port, *self._file, *self._settings], output
+            )
         gives_up = time.monotonic() + _START_S
         while not self._is_serving():
             assert self._process.poll() is None, log.read_text("utf-8")
@@ -89,9 +100,11 @@ class TemporalServer:
 
 
 @contextmanager
-def running_temporal(directory: Path, *, keeps_data: bool = False) -> Iterator[TemporalServer]:
+def running_temporal(
+    directory: Path, *, keeps_data: bool = False, settings: Mapping[str, object] | None = None
+) -> Iterator[TemporalServer]:
     """Run a server in an empty directory."""
-    server = TemporalServer(directory, keeps_data=keeps_data)
+    server = TemporalServer(directory, keeps_data=keeps_data, settings=settings or {})
     try:
         server.start()
         yield server

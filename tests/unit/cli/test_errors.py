@@ -91,6 +91,7 @@ def test_plan_error_that_says_everything_has_no_list() -> None:
         ("model-cannot-plan", "the hint (--provider, --model)"),
         ("unknown-node-type", "the hint (--import MODULE)"),
         ("store-unusable", "the hint (--storage or PLANWAVE_STORAGE_DIR)"),
+        ("database-unusable", "the hint"),
         ("call-timeout", "the hint (limits are set by PLANWAVE_LIMIT_… or in planwave.toml)"),
         ("other", "the hint"),
     ],

@@ -9,9 +9,11 @@ import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
+from planwave import bootstrap
 from planwave.cli.app import app
 from planwave.errors import InputError
 from planwave.providers.protocols import ProviderInfo
+from planwave.service.carriers.carrier import Role
 from planwave.settings import Settings
 from tests.support.cli.fake_factories import fake_factories
 from tests.support.llm.fake_providers import FakeProviders
@@ -178,3 +180,11 @@ def test_a_worker_says_what_it_drives_and_where_its_health_is(tmp_path: Path) ->
     ]
     done = CliRunner().invoke(app, ["worker", "--json"], obj=fake_factories(serve=Server()))
     assert json.loads(done.output).keys() == {"url", "pid", "storage"}
+
+
+@pytest.mark.parametrize("role", ["worker", "service-with-worker"])
+async def test_nothing_is_handed_to_a_worker_by_the_carrier_of_one_process(role: Role) -> None:
+    with pytest.raises(InputError) as refused:
+        await bootstrap.serve(Settings(), lambda _: None, role)
+    assert refused.value.code == "worker-needs-carrier"
+    assert "without --with-worker" in (refused.value.hint or "")

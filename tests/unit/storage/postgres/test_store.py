@@ -633,7 +633,8 @@ async def test_the_size_is_that_of_the_database(
 def test_a_server_that_does_not_answer_is_named_without_its_password(url: str, reason: str) -> None:
     with pytest.raises(StoreError, match=reason) as refused:
         PostgresStore.open(url)
-    assert refused.value.code == "store-unusable"
+    assert refused.value.code == "database-unusable"
+    assert "database_url" in f"{refused.value.message}; {refused.value.hint}"
     shown = "".join(traceback.format_exception(refused.value))
     assert "hush" not in f"{shown}{refused.value.hint}"
 

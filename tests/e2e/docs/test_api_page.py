@@ -19,7 +19,7 @@ from starlette.routing import WebSocketRoute
 
 from tests.support.cli.command_process import isolated_directory, read_until, start_command
 from tests.support.cli.doc_page import LEFT_OUT
-from tests.support.llm.fake_llm_server import fake_llm_in_thread, prompt_of, schema_of
+from tests.support.llm.fake_llm_server import asks_for_plan, fake_llm_in_thread, prompt_of
 from tests.support.llm.planner_replies import planner_reply, reply_edge
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import run_forked
@@ -275,7 +275,7 @@ def routes() -> frozenset[str]:
 
 def reply_to(body: dict[str, Any]) -> str:
     """Write the same plan for every goal, and short replies."""
-    if schema_of(body) is not None:
+    if asks_for_plan(body):
         return PLAN
     if "Add the boiling point in kelvin" in prompt_of(body):
         return KELVIN

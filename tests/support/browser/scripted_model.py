@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.support.llm.fake_llm_server import ReplyStep, TextReply, prompt_of, schema_of
+from tests.support.llm.fake_llm_server import ReplyStep, TextReply, asks_for_plan, prompt_of
 from tests.support.llm.planner_replies import reply_step, step_reply
 
 DEFAULT_PLAN = step_reply(
@@ -61,7 +61,7 @@ class ScriptedModel:
 
     def reply_to(self, body: dict[str, Any]) -> str | ReplyStep:
         """Return the reply to a request; see ``FakeLLMServer``."""
-        if schema_of(body) is not None:
+        if asks_for_plan(body):
             return self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
         prompt = prompt_of(body)
         self.prompts.append(prompt)

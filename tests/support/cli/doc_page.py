@@ -18,9 +18,9 @@ from tests.support.cli.command_process import isolated_directory, read_until, st
 from tests.support.llm.fake_llm_server import (
     ReplyStep,
     TextReply,
+    asks_for_plan,
     fake_llm_in_thread,
     prompt_of,
-    schema_of,
 )
 from tests.support.nodes.node_packages import PROGRAMS
 from tests.support.paths import ROOT
@@ -80,7 +80,7 @@ class PageReader:
         def scripted(body: dict[str, Any]) -> TextReply:
             prompt = prompt_of(body)
             text = plan
-            if schema_of(body) is None:
+            if not asks_for_plan(body):
                 text = next(reply for task, reply in (replies or {}).items() if task in prompt)
             return TextReply(text, usage=(text_tokens(prompt), text_tokens(text)))
 

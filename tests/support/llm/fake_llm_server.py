@@ -493,3 +493,9 @@ def schema_of(body: dict[str, Any]) -> dict[str, Any] | None:
         return asked["json_schema"]["schema"] if "json_schema" in asked else asked["schema"]
     tool = reply_tool(body)
     return None if tool is None else tools_of(body)[tool]
+
+
+def asks_for_plan(body: dict[str, Any]) -> bool:
+    """Return whether a request asks for a JSON reply other than the change of a plan."""
+    schema = schema_of(body)
+    return schema is not None and "operations" not in schema.get("properties", {})

@@ -42,7 +42,7 @@ def node_failed(run: RunState, graph_run: GraphRun, path: str) -> None:
     if graph_run is run.root and run.options.replans_on_failure:
         run.planning.later.append({"change": 0, "by": "failure", "path": path})
         run.planning.is_due = True
-        follow(run)  # at once: after a failure without a request, replay stops the run
+        _request_if_due(run)  # at once: a failure without a request stops the run
 
 
 def take_request(run: RunState, attempt: Attempt, data: Json) -> NodeError | None:
@@ -82,8 +82,21 @@ def node_completed(run: RunState, attempt: Attempt, request: str) -> None:
 def follow(run: RunState) -> None:
     """Request the next change, if one is due; else let a failure stop the run.
 
-    A failure comes first, since all failures are told in its words; what nodes want comes one by one.
+    A failure comes first, since all failures are told in its words; what nodes want comes one by one. Its event
+    comes after all that failed in the same turn: the model is told what came before the event, also after a crash.
     """
+    _request_if_due(run)
+    planning = run.planning
+    if planning.open is None or not planning.is_new:
+        return
+    planning.is_new = False
+    run.emit(PLAN_REQUESTED, planning.open)
+    if planning.open["by"] == "failure":
+        planning.later = [each for each in planning.later if each["by"] == "node"]
+    _hold(run, planning.open)
+
+
+def _request_if_due(run: RunState) -> None:
     planning = run.planning
     if planning.open is None and planning.is_due:
         planning.is_due = False  # until it is closed
@@ -99,7 +112,8 @@ def _request_next(run: RunState) -> None:
         asked = asked or (wanted.pop(0) if wanted else None)
         if asked is not None:
             planning.later = wanted
-            _request(run, {**asked, "change": planning.made + 1})
+            planning.count += 1
+            planning.open, planning.is_new = {**asked, "change": planning.made + 1}, True
             return
     is_over = planning.count >= planning.most
     why = f"{planning.most} changes were asked for" if is_over else "a failure stops the run"
@@ -108,12 +122,6 @@ def _request_next(run: RunState) -> None:
         run.emit(NODE_LOG, {"message": message, "level": "warning"}, each.get("path"))
     run.root.stop()
     run.mark_changed(run.root)
-
-
-def _request(run: RunState, asked: PlanRequestedData) -> None:
-    run.planning.count += 1
-    run.emit(PLAN_REQUESTED, asked)
-    _hold(run, asked)
 
 
 def _is_unhandled(run: RunState, asked: PlanRequestedData) -> bool:

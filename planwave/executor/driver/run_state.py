@@ -175,18 +175,19 @@ class Planning:
         made: How many changes its graph had, those by people too.
         open: The one that is being written, or waits for a person; None without one.
         request_id: The request to a person about it, once it is written; None without one.
+        is_new: No event says of the open one yet.
         later: What asks for the next one: nodes that failed, and nodes that want one.
         is_due: Whether the next one is to be requested, or a failure to stop the run, before anything is decided.
     """
 
-    __slots__ = ("count", "is_due", "later", "made", "most", "open", "request_id")
+    __slots__ = ("count", "is_due", "is_new", "later", "made", "most", "open", "request_id")
 
     def __init__(self, most: int, history: History | None) -> None:
         self.most, self.count, self.made = most, 0, 0
         self.open: PlanRequestedData | None = None
         self.request_id = None if history is None else history.change_request_id
         self.later: list[PlanRequestedData] = []
-        self.is_due = False
+        self.is_due = self.is_new = False
 
 
 class Causes:

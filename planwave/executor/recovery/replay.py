@@ -7,12 +7,15 @@ are returned, for the driver to resume.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from planwave.errors import InvalidTransition
 from planwave.events import Event
 from planwave.events.types import (
+    NODE_FAILED,
+    PLAN_REFUSED,
+    PLAN_REQUESTED,
     PLAN_REVISED,
     NodeAnswered,
     NodeBlocked,
@@ -79,6 +82,7 @@ def replay(
     """
     events = list(events)
     replayed = _Replay(graph_run, requests, sum(each.type == PLAN_REVISED.name for each in events))
+    asking = _failures_with_request(events)
     replayed.add_starts(graph_run.schedule.start())
     for event in typed_events(events):
         if (
@@ -94,9 +98,22 @@ def replay(
         elif (apply := _APPLY.get(event.type)) is not None:
             replayed.decide()
             apply(replayed, replayed.node_at(event), event)
+            if event.seq in asking:
+                replayed.await_change()
     replayed.stop_if_due()
     replayed.decide()
     return replayed.unfinished(now)
+
+
+def _failures_with_request(events: Sequence[Event]) -> set[int]:
+    """Return the numbers of the failures for which a change was requested at the end of their turn."""
+    found, is_requested = set[int](), False
+    for event in reversed(events):
+        if event.type in (PLAN_REQUESTED.name, PLAN_REVISED.name, PLAN_REFUSED.name):
+            is_requested = event.data.get("by") == "failure"
+        elif is_requested and event.type == NODE_FAILED.name and not event.data.get("handled"):
+            found.add(event.seq)
+    return found
 
 
 class _Replay:
@@ -120,6 +137,10 @@ class _Replay:
         if event.type == "plan.revised":
             self._graph_run.held_stop = None
             self._changes_to_come -= 1
+
+    def await_change(self) -> None:
+        """Decide nothing from now on: a change of the graph is awaited."""
+        self._is_planning = True
 
     def stop_if_due(self) -> None:
         """Stop the graph after a failure for which no change of it is awaited, and after which none was made."""

@@ -72,6 +72,8 @@ class Writer:
         self.graphs, self.asked = list(graphs), list[Mapping[str, Any]]()
         self.asks, self.reserves, self.uses, self.repairs = asks, reserves, uses, repairs
         self.called_at = list[float]()
+        self.failed = list[list[str]]()
+        """What had failed as far as it was shown, by request."""
 
     async def __call__(
         self,
@@ -81,6 +83,8 @@ class Writer:
         calls: ChangeCalls,
     ) -> WrittenChange:
         self.asked.append(asked)
+        nodes = fold(events).nodes.values()
+        self.failed.append([each.path for each in nodes if each.status == "failed"])
         calls.wrote({"kind": "node", "id": f"step {number}"})
         before = fold(events).graph or {"nodes": [], "edges": []}
         for _ in range(1 + self.repairs):
@@ -270,6 +274,61 @@ async def test_what_fails_while_a_change_is_written_asks_for_the_next() -> None:
     assert await run.run() == "completed"
     assert [each.get("path") for each in writer.asked] == ["b", "slow"]
     assert [each["change"] for each in writer.asked] == [1, 2]
+
+
+TWO_FAIL = parse_graph("a b c done", "a>c")
+NONE_FAIL = parse_graph("c d done", "c>d")
+
+
+@virtual_time
+async def test_what_fails_in_one_turn_is_in_one_request() -> None:
+    behaviors = {"a": fails, "b": fails}
+    writer = Writer(NONE_FAIL)
+    run = scene(writer, behaviors, TWO_FAIL, replan={**REPLAN, "max": 3})
+    assert await run.run() == "completed"
+    assert writer.failed == [["a", "b"]]
+    told = run.event_names("node.failed", "node.completed", *PLANS)
+    assert told[:5] == [
+        "node.failed a",
+        "node.failed b",
+        "node.completed done",
+        "plan.requested",
+        "plan.revised",
+    ]
+    assert run.event_names("plan.requested") == ["plan.requested"]
+
+
+@pytest.mark.parametrize("on_failure", ["continue", "stop"])
+@virtual_time
+async def test_what_failed_in_one_turn_asks_for_no_other_change_once_that_is_refused(
+    on_failure: str,
+) -> None:
+    writer = Writer()
+    options = {"replan": {**REPLAN, "max": 3}, "on_failure": on_failure}
+    run = scene(writer, {"a": fails, "b": fails, "c": after(1)}, TWO_FAIL, **options)
+    assert await run.run() == "failed"
+    assert writer.failed == [["a", "b"]]
+
+
+@pytest.mark.parametrize("on_failure", ["continue", "stop"])
+@virtual_time
+async def test_what_failed_in_one_turn_is_in_the_same_request_after_a_crash(
+    on_failure: str,
+) -> None:
+    """``slow`` fails once the model is called: it is not in the words, also where they are said again."""
+    graph = parse_graph("a b c d done slow", "a>c", "done>d")
+    behaviors = {"a": fails, "b": fails, "slow": after(0.5, raise_error)}
+    options = {"replan": {**REPLAN, "max": 2}, "on_failure": on_failure}
+    writer = Writer()
+    run = scene(writer, behaviors, graph, **options)
+    run.interrupt_after(0.7)
+    assert await run.run() == "interrupted"
+    again = scene(writer, behaviors, graph, stored=run.stored, **options)
+    assert await again.run() == "failed"
+    assert writer.failed == [["a", "b"], ["a", "b"], ["a", "b", "slow"]]
+    assert [each.get("path") for each in writer.asked] == ["a", "a", "slow"]
+    if on_failure == "stop":  # nothing that ended in the turn of the failures starts anything
+        assert again.event_names("node.started", "node.cancelled") == ["node.cancelled d"]
 
 
 @virtual_time

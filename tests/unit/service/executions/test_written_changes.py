@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from planwave.api.routes.triggers.hooks import format_public_batch
-from planwave.events import Event
+from planwave.events import Event, fold
 from planwave.events.plan_payloads import WRITTEN
 from planwave.providers.protocols import CallScope, Delta, ModelReply, ModelRequest
+from planwave.service.executions.written_changes import words_of
 from planwave.service.streaming.subscriber_queue import EventBatch
 from planwave.settings import Limits
 from tests.support.llm.watched_model import WatchedModel
@@ -54,6 +55,19 @@ async def test_a_failed_step_is_replaced_by_what_a_model_writes() -> None:
             "A change of the plan is being written as count failed",
             "Plan changed: new or changed words; dropped count - Takes the words instead.",
         ]
+
+
+def test_what_failed_before_the_request_is_all_in_the_words_of_one() -> None:
+    error = {"code": "gone", "message": "no such page"}
+    graph = {"nodes": [{"id": each, "type": "text"} for each in "abc"], "edges": []}
+    told = [
+        ("execution.created", None, {"graph": graph}),
+        *(("node.failed", each, {"error": error}) for each in "ab"),
+        ("node.failed", "c", {"error": error, "handled": True, "outputs": {}}),
+    ]
+    events = [Event("x", n, "t", *each, 1, data) for n, (*each, data) in enumerate(told, 1)]
+    words = words_of({"change": 1, "by": "failure", "path": "a"}, fold(events))
+    assert words.splitlines()[1:] == ["- a: gone: no such page", "- b: gone: no such page"]
 
 
 class HeldModel(WatchedModel):

@@ -13,6 +13,7 @@ from typing import cast
 
 from planwave.errors import Conflict, GraphInvalid, InvalidTransition, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
+from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.events.request_text import is_about_running, is_approved, rejection_text
 from planwave.events.types import (
@@ -47,6 +48,8 @@ from planwave.executor.scheduling.types import Cause, Decisions, NodeStatus, Not
 from planwave.executor.state import DONE, GraphRun
 from planwave.graph.editing.revision import FROZEN_NODE, revision_findings
 from planwave.graph.model import Json
+from planwave.graph.plan import graph_hash
+from planwave.graph.reading.documents import read_graph
 
 _NO_CAUSE = Cause(None, "")
 
@@ -129,8 +132,7 @@ def _propose(run: RunState, command: RevisePlan) -> None:
         )
     state = fold([*command.stored, *run.events])
     change, note = command.data["change"], command.data.get("note")
-    if len(state.changes) + 1 != change:
-        raise plan_changed()
+    _require_present(command, state)
     _require_possible(run, command, state)
     asked: PlanRequestedData = {"change": change, "by": "person"}
     plan_requests.propose(run, {**asked, "request": note} if note else asked)
@@ -180,13 +182,12 @@ def _revise(run: RunState, command: RevisePlan) -> None:
     """Change the graph that is run.
 
     Raises:
-        Conflict: ``plan-changed``: another change came first.
+        Conflict: ``plan-changed``: another change came first, or it was made for another graph.
         GraphInvalid: The graph cannot become that one; its findings say why.
     """
     events = [*command.stored, *run.events]
     state = fold(events)
-    if len(state.changes) + 1 != command.data["change"]:
-        raise plan_changed()
+    _require_present(command, state)
     begun = _require_possible(run, command, state)
     begun_waves, floor = state.waves.begun - state.waves.done, state.waves.floor
     data: PlanRevisedData = {**command.data, "floor": floor}
@@ -221,6 +222,17 @@ def plan_changed() -> Conflict:
         code="plan-changed",
         hint="read the execution again, and make the change for what it runs now",
     )
+
+
+def _require_present(command: RevisePlan, state: ExecutionState) -> None:
+    """Raise if a change is not the next one, or was made for another graph than the one that is run.
+
+    Raises:
+        Conflict: ``plan-changed``.
+    """
+    present = graph_hash(read_graph(state.graph or NO_GRAPH)[0])
+    if (command.data["change"], command.data["base"]) != (len(state.changes) + 1, present):
+        raise plan_changed()
 
 
 def _require_approved(run: RunState) -> None:

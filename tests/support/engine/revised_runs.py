@@ -167,6 +167,17 @@ def request_about(data: PlanRevisedData) -> dict[str, Any]:
     return {**data, "kind": "plan-change", "answer": data.get("note", ""), "actions": actions}
 
 
+def change_of(before: Graph, after: Graph, number: int = 1) -> PlanRevisedData:
+    """Return what the event of a change of one graph to another says."""
+    return {
+        "change": number,
+        "base": graph_hash(before),
+        "hash": graph_hash(after),
+        "graph_change": graph_change(before.document, after.document),
+        "floor": 1,
+    }
+
+
 def _inner(*nodes: dict[str, Any]) -> Graph:
     """A graph that runs inside a node."""
     documents = [{"type": "step", "name": each["id"], **each} for each in nodes]
@@ -299,13 +310,7 @@ class RevisedRun:
         """Return a random change of the graph that is run."""
         before, _ = read_graph(state.graph or {})
         after = self.changed(before)
-        return after, {
-            "change": len(state.changes) + 1,
-            "base": graph_hash(before),
-            "hash": graph_hash(after),
-            "graph_change": graph_change(before.document, after.document),
-            "floor": 0,
-        }
+        return after, change_of(before, after, len(state.changes) + 1)
 
     async def revise(self, execution: Execution) -> None:
         """Make a random change, if the execution can be changed so."""

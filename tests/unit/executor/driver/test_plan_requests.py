@@ -14,17 +14,16 @@ from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
 from planwave.executor.options import RunOptions
 from planwave.executor.ports import ChangeCalls, WrittenChange
 from planwave.executor.recovery.history import History
-from planwave.graph.editing.revision import graph_change
 from planwave.graph.model import Graph, Policy
-from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import FlowContext, Suspension
+from planwave.graph.reading.documents import read_graph
 from tests.support.engine.generic_nodes import (
     ExecutionHarness,
     MemoryJournal,
     node_event,
     result_with,
 )
-from tests.support.engine.revised_runs import request_about
+from tests.support.engine.revised_runs import change_of, request_about
 from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
@@ -92,12 +91,9 @@ class Writer:
         if len(self.graphs) < number:
             raise Conflict("nothing can help", code="nothing-changed")
         graph = self.graphs[number - 1]
-        change = graph_change(before, graph.document)
         made = 1 + len(fold(events).changes)
-        data: PlanRevisedData = {
-            "change": made, "base": "", "hash": graph_hash(graph), "graph_change": change,
-            "floor": 1, "note": f"change {made}",
-        }  # fmt: skip
+        change = change_of(read_graph(before)[0], graph, made)
+        data: PlanRevisedData = {**change, "note": f"change {made}"}
         return WrittenChange(graph, data, request=request_about(data) if self.asks else None)
 
     async def _call(self, calls: ChangeCalls) -> None:
@@ -251,13 +247,10 @@ async def test_a_pause_holds_what_a_change_would_start_until_it_is_resumed() -> 
 @virtual_time
 async def test_nobody_else_changes_the_plan_meanwhile() -> None:
     run = scene(Writer(AFTER), {"b": fails})
-    change = graph_change(BEFORE.document, AFTER.document)
     refusals: list[Any] = []
 
     def revise() -> None:
-        done = run.execution.revise(
-            AFTER, {"change": 1, "base": "", "hash": "h", "graph_change": change, "floor": 1}
-        )
+        done = run.execution.revise(AFTER, change_of(BEFORE, AFTER))
         done.add_done_callback(lambda it: refusals.append(it.exception()))
 
     asyncio.get_running_loop().call_later(0.5, revise)
@@ -598,10 +591,7 @@ async def test_a_change_by_hand_takes_the_place_of_the_one_that_waits_for_a_pers
     refusals: list[Any] = []
 
     def revise() -> None:
-        change = graph_change(BEFORE.document, mine.document)
-        run.execution.revise(
-            mine, {"change": 1, "base": "", "hash": "h", "graph_change": change, "floor": 1}
-        )
+        run.execution.revise(mine, change_of(BEFORE, mine))
         late = run.execution.answer(own_request_of(run), APPROVE)
         late.add_done_callback(lambda it: refusals.append(it.exception()))
 

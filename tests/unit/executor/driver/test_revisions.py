@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from planwave.errors import Conflict
-from planwave.graph.editing.revision import graph_change
 from planwave.graph.model import Graph, Policy
 from tests.support.engine.behaviors import asks, returns_after
 from tests.support.engine.generic_nodes import ExecutionHarness
-from tests.support.engine.revised_runs import request_about
+from tests.support.engine.revised_runs import change_of, request_about
 from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 from tests.unit.executor.driver.test_plan_requests import (
@@ -39,9 +38,26 @@ def revise_at(
 def revise(
     run: ExecutionHarness, graph: Graph, *, asks_first: bool = False
 ) -> asyncio.Future[None]:
-    change = graph_change(run.program.graph.document, graph.document)
-    data: Any = {"change": 1, "base": "", "hash": "h", "graph_change": change, "floor": 1}
+    data = change_of(run.program.graph, graph)
     return run.execution.revise(graph, data, request_about(data) if asks_first else None)
+
+
+@virtual_time
+async def test_a_change_that_was_made_for_another_graph_is_refused() -> None:
+    run = scene(Writer(), {"a": returns_after(3)}, parse_graph("a b", "a>b"))
+    refusals: list[BaseException | None] = []
+
+    def revise_another() -> None:
+        graph = parse_graph("a b c", "a>b", "b>c")
+        done = run.execution.revise(graph, change_of(parse_graph("a x", "a>x"), graph))
+        done.add_done_callback(lambda it: refusals.append(it.exception()))
+
+    at(1, revise_another)
+    assert await run.run() == "completed"
+    (refused,) = refusals
+    assert isinstance(refused, Conflict)
+    assert refused.code == "plan-changed"
+    assert run.event_names("plan.revised") == []
 
 
 @virtual_time

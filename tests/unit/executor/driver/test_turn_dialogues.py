@@ -73,6 +73,7 @@ from planwave.executor.recovery.history import History
 from planwave.executor.state import GraphRun, ReplyTo
 from planwave.graph.editing.revision import graph_change
 from planwave.graph.model import DataValue, Policy, Retry
+from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
 from tests.support.engine.dialogues import (
     AT,
@@ -244,7 +245,7 @@ def test_a_changed_graph_goes_on_where_the_run_was() -> None:
     wide = parse_graph("a b c", "a>b", "a>c")
     change = graph_change(TWO.document, wide.document)
     data: PlanRevisedData = {
-        "change": 1, "base": "h1", "hash": "h2", "graph_change": change, "floor": 1,
+        "change": 1, "base": graph_hash(TWO), "hash": "h2", "graph_change": change, "floor": 1,
     }  # fmt: skip
 
     def create(*, floors: Mapping[str, tuple[int, bool]]) -> GraphRun:
@@ -300,7 +301,7 @@ def test_a_change_that_a_person_rejects_pauses_and_is_refused() -> None:
     stored += played(run, failure).events
     other = parse_graph("c b", "c>b")
     data: PlanRevisedData = {
-        "change": 1, "base": "h1", "hash": "h2", "floor": 1,
+        "change": 1, "base": graph_hash(TWO), "hash": "h2", "floor": 1,
         "graph_change": graph_change(TWO.document, other.document),
     }  # fmt: skip
     request = {"kind": "plan-change", "actions": ["approve", "reject"]}

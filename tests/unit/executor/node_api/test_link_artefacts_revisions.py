@@ -11,12 +11,12 @@ import pytest
 from planwave.events import Event, fold
 from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
-from planwave.graph.editing.revision import graph_change
 from planwave.graph.model import Graph, Policy
 from planwave.graph.reading.documents import read_graph
 from tests.support.engine.behaviors import asks, returns_after
 from tests.support.engine.event_histories import created_event
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
+from tests.support.engine.revised_runs import change_of
 from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 from tests.unit.executor.node_api.test_link_artefacts import tasks_left
@@ -108,18 +108,10 @@ class Scene:
         self.at(seconds, lambda: self._revise(graph))
 
     def _revise(self, graph: Graph) -> None:
-        change = graph_change(self._graph.document, graph.document)
-        self._graph, self._count = graph, self._count + 1
-        done = self.harness.execution.revise(
-            graph,
-            {
-                "change": self._count,
-                "base": "",
-                "hash": "h",
-                "graph_change": change,
-                "floor": 1,
-            },
-        )
+        self._count += 1
+        change = change_of(self._graph, graph, self._count)
+        self._graph = graph
+        done = self.harness.execution.revise(graph, change)
         done.add_done_callback(self._note_refusal)
 
     def _note_refusal(self, done: asyncio.Future[None]) -> None:

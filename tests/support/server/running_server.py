@@ -28,6 +28,7 @@ from planwave.planner.planner import check_goal
 from planwave.planner.progress import PlanProgress
 from planwave.planner.revised_plan import RevisedPlan, Revision, RevisionReading
 from planwave.prompts.render import PlanExample
+from planwave.providers.protocols import CallScope
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from planwave.storage.sqlite.memory import MemoryStore
@@ -139,6 +140,7 @@ class PlannerByGoal:
         model: str | None = None,
         *,
         on_progress: Callable[[PlanProgress], None] | None = None,
+        scope: CallScope | None = None,
     ) -> Revision:
         """Find nothing that words could change."""
         check_goal(words, Limits())

@@ -407,7 +407,13 @@ ExecutionArgument = Annotated[
 
 
 YesFlag = Annotated[
-    bool, typer.Option("--yes", "-y", metavar="", help="Take the proposal without a question.")
+    bool,
+    typer.Option(
+        "--yes",
+        "-y",
+        metavar="",
+        help="Take the proposal without a question, if it reaches nothing new.",
+    ),
 ]
 ProposalFlag = Annotated[
     bool, typer.Option("--dry-run", help="Show the proposal, and do not keep it.")

@@ -50,7 +50,8 @@ def refine(
     """Change a plan or flow in words: a model proposes, you take it or not.
 
     The proposal is shown, with all that the plan would reach and does not yet. On a terminal you are asked;
-    elsewhere it is kept with the plan until `--accept` takes it, or `--yes` does at once.
+    elsewhere it is kept with the plan until `--accept` takes it. `--yes` takes a proposal that reaches nothing new, and
+    no other: the model reads the texts of the plan, and these may come from anywhere.
 
     For example:
 
@@ -78,7 +79,10 @@ def refine(
             proposal: Mapping[str, Any] = proposed.document["proposal"]
             if not ctx.console().json:
                 ctx.console().texts(proposal_lines(proposal))  # nothing is cut off what is taken
-            if not dry_run and (yes or await is_confirmed(ctx.console(), _PROMPT)):
+            is_taken = yes and not proposal["additions"]
+            if yes and not is_taken and not dry_run and not ctx.console().json:
+                ctx.console().text("--yes takes nothing that reaches something new.")
+            if not dry_run and (is_taken or await is_confirmed(ctx.console(), _PROMPT)):
                 await _accept(ctx, backend, proposed, proposal["hash"])
             else:
                 _report_kept(ctx, proposed, is_stored=not dry_run)

@@ -453,6 +453,29 @@ def test_refine_shows_a_change_and_takes_it_only_when_told(llm: FakeLLMServer) -
     assert invoke("refine", "last").exit_code == 2
 
 
+def test_refine_takes_what_reaches_something_new_from_a_person_alone(
+    llm: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANWAVE_ALLOWED_NODE_TYPES", "agent,fetch")
+    assert invoke("plan", "Compare two ways").exit_code == 0
+    data = {"url": "https://elsewhere.example/"}
+    node = {"id": "get", "name": "Get", "type": "fetch", "data": data, "depends_on": ["join"]}
+    reply = json.dumps({"answer": "Gets it.", "operations": [{"op": "add_node", "node": node}]})
+    llm.add(TextReply(reply), TextReply(reply), TextReply(reply))
+    done = invoke("refine", "last", "get it", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "! host elsewhere.example" in done.stdout
+    assert "--yes takes nothing that reaches something new.\nThe plan is as it was." in done.stdout
+    kept = json.loads(invoke("refine", "last", "get it", "--yes", "--json").stdout)
+    assert (kept["revision"], kept["proposal"]["additions"][0]["kind"]) == (1, "host")
+    code, seen = typed(["refine", "last", "get it", "--yes"], [("[y/N] ", "n\n")])
+    assert code == 0, seen
+    assert "new. Make this the newest revision?" in " ".join(seen.split())
+    accept = re.search(r"planwave (refine \S+ --accept \S+)", " ".join(seen.split()))
+    assert accept is not None, seen
+    assert "is at revision 2" in invoke(*accept[1].split()).output
+
+
 def test_replan_shows_how_a_run_could_go_on_and_takes_it_only_when_told(llm: FakeLLMServer) -> None:
     execute_graph(approval_graph())
     node = {"id": "sum", "name": "Sum", "type": "text", "data": {"text": "Sum"}}

@@ -181,7 +181,7 @@ class FieldDifference(TypedDict):
 
 
 class ElementDifference(TypedDict):
-    """One node or edge that differs."""
+    """One node or edge that differs; an edge between other nodes was removed, and another one added."""
 
     id: str | None
     change: Literal["added", "removed", "changed"]

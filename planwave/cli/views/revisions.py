@@ -106,9 +106,10 @@ def _difference_lines(difference: Mapping[str, Any]) -> Iterator[Text]:
 def _element_lines(what: str, entry: Mapping[str, Any]) -> Iterator[Text]:
     sign, style = _MARKS[entry["change"]]
     element = json_object(entry.get("after") or entry.get("before"))
-    detail = element.get("type") if what == "node" else _ends(element)
+    ends = _ends(element) if what == "edge" else ""  # a person does not know an edge by its id
+    detail = element.get("type") if what == "node" else ""
     yield Text.assemble(
-        (f"{sign} {what} {one_line(str(entry['id']))}", style),
+        (f"{sign} {what} {one_line(str(ends or entry['id']))}", style),
         (f"  {one_line(str(detail))}" if detail else "", "dim"),
     )
     fields = entry.get("fields") or (_content(entry) if what == "node" else ())

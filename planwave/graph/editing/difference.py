@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planwave.shapes.plans import ElementDifference, FieldDifference, GraphDifference
 
 _KINDS: Final = ("nodes", "edges")
-_Key = tuple[Json, int]
+_Key = tuple[Json, int, str, str]
 
 
 def graph_difference(a: Mapping[str, Json], b: Mapping[str, Json]) -> GraphDifference:
@@ -31,25 +31,27 @@ def graph_difference(a: Mapping[str, Json], b: Mapping[str, Json]) -> GraphDiffe
         ``{"nodes": […], "edges": […], "reordered": ["nodes"?, "edges"?]}``. An entry is
         ``{"id", "change": "added", "after"}``, ``{"id", "change": "removed", "before"}`` or
         ``{"id", "change": "changed", "fields": [{"pointer", "before"?, "after"?}]}``; pointers are
-        into the node or the edge. Removed ones come first, the others in the order of ``b``.
+        into the node or the edge. Removed ones come first, the others in the order of ``b``. An edge between
+        other nodes than before is one that was removed and one that was added, also under the same id.
         ``reordered`` names the lists whose common members have another order.
     """
     difference: GraphDifference = {"nodes": [], "edges": [], "reordered": []}
     for kind in _KINDS:
-        before, after = (_by_key(each[kind], has_ui=kind == "nodes") for each in (a, b))
+        before, after = (_by_key(each[kind], is_edge=kind == "edges") for each in (a, b))
         difference[kind].extend(_list_difference(before, after))
         if [key for key in before if key in after] != [key for key in after if key in before]:
             difference["reordered"].append(kind)
     return difference
 
 
-def _by_key(items: Sequence[dict[str, Json]], *, has_ui: bool) -> dict[_Key, dict[str, Json]]:
-    """Return nodes or edges by id; several of the same id are counted."""
+def _by_key(items: Sequence[dict[str, Json]], *, is_edge: bool) -> dict[_Key, dict[str, Json]]:
+    """Return nodes by id, edges by id and ends; several of the same id are counted."""
     seen = Counter[Json]()
     by_key: dict[_Key, dict[str, Json]] = {}
     for item in items:
         own_id = item.get("id")
-        by_key[own_id, seen[own_id]] = without_ui(item) if has_ui else item
+        ends = (str(item.get("source")), str(item.get("target"))) if is_edge else ("", "")
+        by_key[own_id, seen[own_id], *ends] = item if is_edge else without_ui(item)
         seen[own_id] += 1
     return by_key
 

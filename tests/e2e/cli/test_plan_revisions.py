@@ -188,7 +188,7 @@ def test_revisions_are_compared(plan_id: str) -> None:
     ]  # fmt: skip
     shown = planwave("diff", f"{plan_id}@1", plan_id).stdout
     for line in ("title", "+ New", "- node b", "~ node a", "/data/text", "- one", "+ two",
-                 "+ lines", "+ node c", "- edge e1", "a to b"):  # fmt: skip
+                 "+ lines", "+ node c", "- edge a to b"):  # fmt: skip
         assert line in shown, shown
     back = invoke_ok("diff", plan_id, f"{plan_id}@1")
     assert (back["a"], back["b"]) == (2, 1)

@@ -1085,7 +1085,7 @@ export type FieldDifference = {
   after?: unknown;
 };
 
-/** One node or edge that differs. */
+/** One node or edge that differs; an edge between other nodes was removed, and another one added. */
 export type ElementDifference = {
   id: string | null;
   change: "added" | "removed" | "changed";

@@ -54,7 +54,8 @@ def test_differences_are_written_field_by_field() -> None:
                 ]},
             ],
             "edges": [
-                {"id": None, "change": "added", "after": {"source": "a", "target": "b"}},
+                {"id": "e1", "change": "removed", "before": {"source": "a", "target": "b"}},
+                {"id": "e1", "change": "added", "after": {"source": "a", "target": "c"}},
                 {"id": "e", "change": "added", "after": {}},
             ],
             "reordered": ["nodes"],
@@ -65,7 +66,7 @@ def test_differences_are_written_field_by_field() -> None:
         "- node a  text", "    /data/text", "    - gone",
         "~ node b", "    /data/x", '    - {', '    -   "k": 1', "    - }", "    /name", "    - B", "    + two",
         "    + lines [2J",
-        "+ edge None  a to b", "+ edge e", "The nodes have another order.",
+        "- edge a to b", "+ edge a to c", "+ edge e", "The nodes have another order.",
     ]  # fmt: skip
     assert lines[0].endswith("plan p")
 
@@ -106,7 +107,7 @@ def test_a_proposal_shows_all_that_an_added_step_does() -> None:
         "+ node x  agent", "    /name", "    + Helper", "    /description", "    + Read every mail.",
         "    /data/userPrompt", "    /data/maxSteps", "    + 3", "    /policy/retry",
         "    + {", '    +   "attempts": 2', "    + }",
-        "+ edge e  mail to x.tools (link)", "+ edge f  x to y",
+        "+ edge mail to x.tools (link)", "+ edge x to y",
     ]  # fmt: skip
     assert any(line.endswith("Then send all of it.") for line in lines)
 

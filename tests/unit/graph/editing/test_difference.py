@@ -71,6 +71,17 @@ def test_shared_and_missing_ids_are_compared_by_position() -> None:
     assert found["edges"][0]["id"] is None
 
 
+def test_an_edge_between_other_nodes_is_another_one_also_under_the_id_of_one_that_is_gone() -> None:
+    nodes = [{"id": each} for each in "abc"]
+    was = {"id": "e1", "source": "a", "target": "b"}
+    now = {"id": "e1", "source": "a", "target": "c"}
+    found = graph_difference({"nodes": nodes, "edges": [was]}, {"nodes": nodes, "edges": [now]})
+    assert found["edges"] == [
+        {"id": "e1", "change": "removed", "before": was},
+        {"id": "e1", "change": "added", "after": now},
+    ]
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(0, 1) | st.sampled_from(["", "~/"]),
     lambda inner: (
@@ -84,9 +95,17 @@ VALUES = st.recursive(
 def _items(kind: str) -> st.SearchStrategy[list[dict[str, Any]]]:
     fields = st.dictionaries(st.sampled_from(["data", "name", "ui"]), VALUES, max_size=3)
     names = st.lists(st.sampled_from("abcd"), unique=True, max_size=4)
+    ends = st.fixed_dictionaries({"source": st.sampled_from("ab")} if kind == "edge" else {})
     return names.flatmap(
         lambda ids: st.tuples(
-            *(fields.map(lambda held, own=own: {"id": own, "type": kind, **held}) for own in ids)
+            *(
+                st.builds(
+                    lambda held, ends, own=own: {"id": own, "type": kind, **ends, **held},
+                    fields,
+                    ends,
+                )
+                for own in ids
+            )
         ).map(list)
     )
 
@@ -134,8 +153,11 @@ def test_differences_lead_from_one_graph_to_the_other_and_back(
         ("b", "a", graph_difference(b, a)),
     ):
         wanted = {item["id"]: item for item in bare[end][kind]}
+        present = {(item["id"], item.get("source")) for item in bare[end][kind]}
         assert canonical_json(patched(bare[start][kind], found[kind])) == canonical_json(wanted)
-        common = [item["id"] for item in bare[start][kind] if item["id"] in wanted]
+        common = [
+            item["id"] for item in bare[start][kind] if (item["id"], item.get("source")) in present
+        ]
         order = [each for each in wanted if each in common]
         assert (kind in found["reordered"]) == (common != order)
     assert graph_difference(a, a) == {"nodes": [], "edges": [], "reordered": []}

@@ -12,13 +12,12 @@ function lines(): (string | null)[] {
   return [...(screen.getAllByRole("list")[0]?.children ?? [])].map((each) => each.textContent);
 }
 
-test("a wire between other steps under the same id is one that goes and one that comes", () => {
-  const fields = [
-    { pointer: "/source", before: "ask", after: "draft" },
-    { pointer: "/sourceHandle", before: "approve", after: "output" },
-    { pointer: "/target", before: "sent", after: "costs" },
+test("a wire between other steps under the same id is named by the ends that it had and has", () => {
+  const was = { id: "e2", source: "ask", sourceHandle: "approve", target: "sent" };
+  const edges = [
+    { id: "e2", change: "removed" as const, before: was },
+    { id: "e2", change: "added" as const, after: { id: "e2", source: "draft", target: "costs" } },
   ];
-  const edges = [{ id: "e2", change: "changed" as const, fields }];
   render(<Differences diff={{ title: null, nodes: [], edges }} graph={GRAPH} isWhole />);
   expect(lines()).toEqual(["−removed: ask → sent", "+added: draft → costs"]);
 });

@@ -65,7 +65,7 @@ export function Differences({ diff, graph, isWhole = false }: DifferencesProps) 
         {diff.nodes.map((each) => (
           <Element key={each.id} element={each} name={stepName(each, nameOf)} isWhole={isWhole} />
         ))}
-        {diff.edges.flatMap(movedApart(graph)).map((each, index) => (
+        {diff.edges.map((each, index) => (
           <Element
             key={`${each.id ?? index} ${each.change}`}
             element={each}
@@ -112,26 +112,6 @@ type NameOf = (id: string) => string;
 function stepName({ id, after, before }: ElementDifference, nameOf: NameOf): string {
   const name = (after ?? before)?.name;
   return typeof name === "string" && name ? name : nameOf(id ?? "");
-}
-
-/** Splits a wire between other steps than before, under the same id, in the one that goes and the one that comes. */
-function movedApart({ edges }: GraphDocument) {
-  return (edge: ElementDifference): ElementDifference[] => {
-    const { id, change, fields = [] } = edge;
-    const isMoved = fields.some(({ pointer }) => pointer === "/source" || pointer === "/target");
-    if (change !== "changed" || !isMoved) return [edge];
-    const present = { ...edges.find((each) => each.id === id) };
-    const [before, after]: Record<string, unknown>[] = [{ ...present }, { ...present }];
-    for (const { pointer, before: old, after: now } of fields) {
-      const name = pointer.slice(1);
-      if (before) before[name] = old;
-      if (after) after[name] = now;
-    }
-    return [
-      { ...(id && { id }), change: "removed", before },
-      { ...(id && { id }), change: "added", after },
-    ] as ElementDifference[];
-  };
 }
 
 /** Returns "Facts → Draft": people know an edge by its ends. */

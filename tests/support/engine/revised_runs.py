@@ -33,6 +33,7 @@ from planwave.graph.protocols import (
     Suspension,
 )
 from planwave.graph.reading.documents import read_graph
+from planwave.planner.plan_access import additions_of
 from tests.support.engine.generic_nodes import OPEN_AND_LINK_PORTS, GenericNodeTypes, MemoryJournal
 from tests.support.engine.random_schedules import ByteChoices
 from tests.support.graph.builders import make_edge
@@ -69,6 +70,8 @@ class TellingNode:
         self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext, linked: list[str]
     ) -> ExecutionResult | Suspension:
         arrived = sorted([*linked, *(str(each.value.value) for each in inputs.arrivals)])
+        if data.get("any"):
+            arrived = ["any"]  # whichever came first
         told = f"{context.node_id}:{data.get('tag', '')}({'|'.join(arrived)})"
         does = data.get("does", "")
         if data.get("delay"):
@@ -193,6 +196,7 @@ INNER = {
 }
 WANTS = ("wants a change", "wants a change, then asks")
 DOES = ("fails", "fails once", "asks", "chooses", *INNER)
+EFFECTS = ("none", "none", "read", "write", "once")
 HANDLES = (OUTPUT, "left", "right")
 
 
@@ -201,21 +205,25 @@ class RevisedRun:
 
     Args:
         choices: What decides everything.
-        races: Whether nodes may start with the first of their inputs, and people cancel nodes, or all of it, and pause
-            it for a while; then results depend on time.
+        joins_any: Whether nodes may start with the first of their inputs; what they give is the same whichever that is.
+        races: ``joins_any``, and whether people cancel nodes, or all of it, and pause it for a while; then results
+            depend on time.
         on_failure: What follows from a failure after which a model writes a change; None: none does.
         by_nodes: Whether nodes may ask for changes, too.
+        acts: Whether nodes have effects; then only models change it, and a person is asked first where the service asks.
     """
 
     def __init__(
         self,
         choices: ByteChoices,
         *,
+        joins_any: bool = False,
         races: bool = False,
         on_failure: OnFailure | None = None,
         by_nodes: bool = False,
+        acts: bool = False,
     ) -> None:
-        self.choices, self._races = choices, races
+        self.choices, self._joins_any, self._acts = choices, joins_any or races, acts
         self._count = 0
         self.refusals: list[str] = []
         self.written: dict[tuple[int, str], WrittenChange] = {}
@@ -237,7 +245,8 @@ class RevisedRun:
             for first in (choices.below(size - 1) for _ in range(choices.below(2 * size)))
         ]
         self.graph = Graph(tuple(nodes), without_doubles(edges))
-        self.moments = [choices.below(12) + 0.5 for _ in range(1 + choices.below(3))]
+        changes = 0 if acts else 1 + choices.below(3)
+        self.moments = [choices.below(12) + 0.5 for _ in range(changes)]
         self.disturbances = [choices.below(12) + 0.25 for _ in range(races * choices.below(3))]
         self.started: list[tuple[str, int]] = []
         self.lines = Lines()
@@ -252,13 +261,15 @@ class RevisedRun:
     def _node(self) -> Node:
         self._count += 1
         document = {"id": f"n{self._count}", "type": "step", "name": f"n{self._count}"}
-        parts = {"data": self._data(), "policy": self._policy()}
+        parts = {"policy": (policy := self._policy()), "data": self._data(policy["join"])}
         graph, _ = read_graph({"nodes": [{**document, **parts}], "edges": []})
         return graph.nodes[0]
 
-    def _data(self) -> dict[str, Any]:
+    def _data(self, join: str) -> dict[str, Any]:
         choices = self.choices
         data: dict[str, Any] = {"tag": choices.below(100), "delay": choices.below(5)}
+        if join == "any":
+            data["any"] = True
         if self.options.replans_by_nodes and choices.one_in(3):
             data["does"] = WANTS[choices.below(len(WANTS))]
         elif self.options.max_replans and choices.one_in(4):
@@ -268,8 +279,11 @@ class RevisedRun:
         return data
 
     def _policy(self) -> dict[str, Any]:
-        is_any = self._races and self.choices.one_in(2)
-        policy = {"join": "any" if is_any else "all", "retry": {"attempts": 2, "backoffS": 1}}
+        is_any = self._joins_any and self.choices.one_in(2)
+        policy: dict[str, Any] = {"join": "any" if is_any else "all"}
+        policy["retry"] = {"attempts": 2, "backoffS": 1}
+        if self._acts:
+            policy["effect"] = EFFECTS[self.choices.below(len(EFFECTS))]
         return {**policy, "onError": "continue" if self.choices.one_in(6) else "fail"}
 
     def _edge(self, source: str, target: str) -> Edge:
@@ -291,7 +305,7 @@ class RevisedRun:
                 edges = [each for each in edges if gone not in (each.source, each.target)]
             elif what == 1 and nodes:
                 at = self.choices.below(len(nodes))
-                nodes[at] = nodes[at]._replace(data=self._data())
+                nodes[at] = nodes[at]._replace(data=self._data(nodes[at].policy.join))
             elif what == 2 and edges:
                 edges.pop(self.choices.below(len(edges)))
             elif what == 3 and len(nodes) > 1:
@@ -346,7 +360,13 @@ class RevisedRun:
                 self.written[asked_for] = WrittenChange(error=refusal)
             else:
                 graph, data = self._likely_change(state)
-                asked_first = request_about(data) if self.choices.one_in(2) else None
+                before, _ = read_graph(state.graph or {})
+                must_ask = (
+                    bool(additions_of(before, graph, self.catalogue))
+                    if self._acts
+                    else self.choices.one_in(2)
+                )
+                asked_first = request_about(data) if must_ask else None
                 self.written[asked_for] = WrittenChange(graph, data, request=asked_first)
         return self.written[asked_for]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.events import TERMINAL, Event, ExecutionState, fold
+from planwave.events.request_text import is_approved
 from planwave.graph.reading.documents import read_graph
 from tests.support.engine.random_schedules import ByteChoices
 from tests.support.engine.revised_runs import REFUSALS, RevisedRun
@@ -90,6 +92,56 @@ async def recovered_at_each_batch(scene: RevisedRun, state: ExecutionState) -> N
             each["hash"] for each in state.changes.records
         ]:
             check_same(scene, again, state)
+        elif scene.options.on_failure == "continue":
+            expected = await scene.from_scratch(read_graph(again.graph or {})[0])
+            assert results_of(again) == results_of(expected)
+            assert again.status == expected.status
+
+
+def check_acts(events: Sequence[Event]) -> None:
+    """What acts is a step as it is in a graph that a person has started or approved."""
+    state = fold(events[:1])
+    approved, decision = acting_nodes(state), None
+    for event in events[1:]:
+        state.apply(event)
+        if event.type == "execution.resumed":
+            decision = event.data.get("answer")
+        elif event.type == "plan.revised" and is_approved(decision):
+            approved |= acting_nodes(state)
+        elif event.type == "node.started" and "[" not in str(event.path):
+            acting = {each for each in acting_nodes(state) if each[0] == event.path}
+            assert acting <= approved, "a step acts that nobody has approved"
+        if event.type in ("plan.revised", "plan.refused"):
+            decision = None
+
+
+def acting_nodes(state: ExecutionState) -> set[tuple[str, str]]:
+    """The ids and contents of the steps of the graph that have an effect outside."""
+    return {
+        (node["id"], json.dumps(node, sort_keys=True))
+        for node in (state.graph or {"nodes": []})["nodes"]
+        if node.get("policy", {}).get("effect") in ("write", "once")
+    }
+
+
+@given(SOURCES, st.booleans())
+@settings(max_examples=examples(120), deadline=None)
+@virtual_time
+async def test_nothing_acts_that_no_person_has_approved_whatever_a_model_writes(
+    source: bytes, by_nodes: bool
+) -> None:
+    scene = RevisedRun(ByteChoices(source), on_failure="continue", by_nodes=by_nodes, acts=True)
+    state = await scene.run()
+    check_history(scene, state)
+    check_acts(scene.journal.appended)
+    expected = await scene.from_scratch(read_graph(state.graph or {})[0])
+    assert results_of(state) == results_of(expected)
+    batches = list(scene.journal.batches)
+    for cut in range(1, len(batches), 3):
+        again = await scene.recovered([event for batch in batches[:cut] for event in batch])
+        assert again.is_over
+        check_acts(scene.journal.appended)
+        check_runs_once(scene.journal.appended)
 
 
 @given(SOURCES, st.booleans())

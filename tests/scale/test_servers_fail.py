@@ -29,7 +29,7 @@ async def test_the_database_is_stopped_at_once_and_for_a_minute(
     workers = [installation.start("worker") for _ in range(2)]
     for turn in range(max(FAULTS, 2) + 1):
         await installation.ready(api, *workers)
-        await installation.begin(api)
+        await installation.begin(api, supervised=workers)
         durable_postgres.stop()
         await asyncio.sleep(MINUTE_S if turn == 1 else 0.5)
         durable_postgres.start()
@@ -43,7 +43,7 @@ async def test_temporal_is_killed_and_away_for_a_minute(
     workers = [installation.start("worker") for _ in range(2)]
     for turn in range(FAULTS + 1):
         await installation.ready(api, *workers)
-        await installation.begin(api)
+        await installation.begin(api, supervised=workers)
         durable_temporal.kill()
         await asyncio.sleep(MINUTE_S if turn == 1 else 0.0)
         durable_temporal.start()

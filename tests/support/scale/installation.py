@@ -125,10 +125,20 @@ class Installation:
 
     # -- load --------------------------------------------------------------------------------------
 
-    async def begin(self, api: RoleProcess, count: int = EXECUTIONS) -> list[str]:
-        """Start executions, and return their ids once each runs its first nodes."""
+    async def begin(
+        self, api: RoleProcess, count: int = EXECUTIONS, supervised: Sequence[RoleProcess] = ()
+    ) -> list[str]:
+        """Start executions, and return their ids once each runs its first nodes.
+
+        Of the processes that are supervised, those that have ended are started again meanwhile.
+        """
         begun = await self.create(api, count)
-        await self.until(lambda: self.runs(begun).keys() >= set(begun))
+
+        def have_begun() -> bool:
+            _start_again(supervised)
+            return self.runs(begun).keys() >= set(begun)
+
+        await self.until(have_begun)
         return begun
 
     async def create(

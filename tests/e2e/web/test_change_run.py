@@ -376,6 +376,15 @@ async def test_the_steps_of_a_change_appear_as_they_are_written_and_are_gone_whe
     assert (await stored_events(page, execution_id))[-1] == "execution.failed"
     await expect(page.get_by_role("button", name="Old, failed").first).to_be_visible()
     await expect(new).to_have_count(0)
+    await resize(page, (1440, 900))
+    marks = page.get_by_role("group", name="Changes of the plan")
+    mark = marks.get_by_role("button", name=re.compile("^Not changed, .*: the change was rejected"))
+    await expect(mark).to_be_visible()
+    await assert_accessible_at_widths(page, "change-refused")
+    await press(mark)
+    told = page.get_by_role("dialog", name="Changes of the plan")
+    await expect(told).to_contain_text("the change was rejected")
+    await press(told.get_by_role("button", name="Close"))
 
 
 async def press(button: Locator) -> None:

@@ -11,6 +11,7 @@ import type { Folding } from "./folding";
 import { LogView } from "./LogView";
 import { logLines } from "./logLines";
 import { planRequestOf } from "./PlanApproval";
+import { ChangesDialog } from "./PlanChanges";
 import type { PlanMoment } from "./planMoments";
 import { elapsedSeconds } from "./runSummary";
 import { StepTable } from "./StepTable";
@@ -106,13 +107,18 @@ function TimelineView(props: BottomPanelProps & { squeeze: boolean }) {
   const now = presentOf(run, clock);
   const earlier = useEarlierTimes(run);
   const changes = useMemo(() => changeMarks(run), [run]);
+  const [isTold, setTold] = useState(false);
   return (
-    <Timeline
-      rows={timelineRows(run, folds, now, earlier)}
-      changes={changes}
-      now={run.endedAt ? null : elapsedSeconds(run, now)}
-      {...choice}
-    />
+    <>
+      <Timeline
+        rows={timelineRows(run, folds, now, earlier)}
+        changes={changes}
+        now={run.endedAt ? null : elapsedSeconds(run, now)}
+        onRefusal={() => setTold(true)}
+        {...choice}
+      />
+      <ChangesDialog run={run} open={isTold} onClose={() => setTold(false)} />
+    </>
   );
 }
 

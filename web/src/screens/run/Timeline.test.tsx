@@ -1,6 +1,6 @@
 import { fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
-import { type Bar, Timeline, type TimelineRow } from "./Timeline";
+import { type Bar, type ChangeMark, Timeline, type TimelineRow } from "./Timeline";
 
 function row(path: string, ...bars: Bar[]): TimelineRow {
   return { path, name: path, status: "completed", depth: 0, bars, label: "", isCritical: false };
@@ -46,4 +46,33 @@ test("a change of the plan has a mark at its time, which shows it and takes it a
   expect(first?.getAttribute("aria-pressed")).toBe("true");
   fireEvent.click(marks.getByRole("button", { name: /Change 1/ }));
   expect(asked).toEqual([1, null]);
+});
+
+test("a change that was refused has a mark with its reason, which opens the changes in words", () => {
+  const rows = [row("a", { kind: "work", status: "completed", from: 0, to: 10 })];
+  const refusal = {
+    number: null,
+    at: 8,
+    title: "Not changed, 10:00:08: node 'post' has the type 'http_tool'",
+  };
+  const told: string[] = [];
+  const timeline = (...changes: ChangeMark[]) => (
+    <Timeline
+      {...{ rows, changes, selectedPath: null, onSelect: () => {}, onFold: () => {} }}
+      now={null}
+      squeeze
+      onMoment={(moment) => told.push(`moment ${moment}`)}
+      onRefusal={() => told.push("refusal")}
+    />
+  );
+  const { rerender } = render(timeline(refusal));
+  const mark = screen.getByRole("button", { name: refusal.title });
+  expect(mark.title).toBe(refusal.title);
+  expect(mark.hasAttribute("aria-pressed")).toBe(false);
+  expect(screen.getByText("Plan not changed")).toBeTruthy();
+  fireEvent.click(mark);
+  rerender(timeline({ number: 1, at: 5, title: "Change 1, 10:00:05" }, refusal));
+  expect(screen.getByText("Plan changed")).toBeTruthy();
+  fireEvent.click(screen.getByRole("button", { name: /Change 1/ }));
+  expect(told).toEqual(["refusal", "moment 1"]);
 });

@@ -32,13 +32,13 @@ export type TimelineRow = {
   isCritical: boolean;
 };
 
-/** When the plan was changed. */
+/** When the plan was changed, or was to be and was not. */
 export type ChangeMark = {
-  /** From 1. */
-  number: number;
+  /** From 1; null of a change that was refused. */
+  number: number | null;
   /** Seconds since the start of the run. */
   at: number;
-  /** When, by whom and why. */
+  /** When, by whom and why; of one that was refused, why not. */
   title: string;
 };
 
@@ -55,6 +55,8 @@ type TimelineProps = {
   moment?: number | null;
   /** Shows the plan with a change; null as it is now. */
   onMoment?: (moment: number | null) => void;
+  /** Shows the changes in words, those that were refused too. */
+  onRefusal?: () => void;
   selectedPath: string | null;
   onSelect: (path: string) => void;
   onFold: (path: string, isOpen: boolean) => void;
@@ -62,7 +64,8 @@ type TimelineProps = {
 
 /** What ran when: a row per step, queue and work apart, one bar per attempt. */
 export function Timeline(props: TimelineProps) {
-  const { rows, now, squeeze, changes = [], moment = null, onMoment, ...choice } = props;
+  const { rows, now, squeeze, changes = [], moment = null, ...others } = props;
+  const { onMoment, onRefusal, ...choice } = others;
   const scale = useMemo(() => {
     const bars = rows.flatMap((row) => row.bars);
     const ahead = now === null ? [] : [untilForecast(bars, now)];
@@ -76,7 +79,7 @@ export function Timeline(props: TimelineProps) {
       <Axis scale={scale} />
       <div className={styles.body}>
         <Overlay scale={scale} now={now} changes={changes} />
-        {changes.length > 0 && <Changes {...{ changes, scale, moment, onMoment }} />}
+        {changes.length > 0 && <Changes {...{ changes, scale, moment, onMoment, onRefusal }} />}
         <ol
           ref={drawn.list}
           className={styles.rows}
@@ -143,10 +146,11 @@ function Axis({ scale }: { scale: TimeScale }) {
 }
 
 type ChangesProps = Required<Pick<TimelineProps, "changes" | "moment">> &
-  Pick<TimelineProps, "onMoment"> & { scale: TimeScale };
+  Pick<TimelineProps, "onMoment" | "onRefusal"> & { scale: TimeScale };
 
 /** A mark for each change of the plan, at its time; where two are close, the later one stands beside the other. */
-function Changes({ changes, scale, moment, onMoment }: ChangesProps) {
+function Changes({ changes, scale, moment, onMoment, onRefusal }: ChangesProps) {
+  const isChanged = changes.some(({ number }) => number !== null);
   let left = "";
   const placed = changes.map((change) => {
     const place = percent(scale.position(change.at));
@@ -158,21 +162,24 @@ function Changes({ changes, scale, moment, onMoment }: ChangesProps) {
     <div className={styles.row} role="group" aria-label="Changes of the plan">
       <span className={styles.name}>
         <Icon name="history" small />
-        Plan changed
+        {isChanged ? "Plan changed" : "Plan not changed"}
       </span>
       <span className={styles.plot}>
-        {placed.map(({ number, title, left }) => (
+        {placed.map(({ number, title, left }, index) => (
           <button
-            key={number}
+            // biome-ignore lint/suspicious/noArrayIndexKey: marks are only ever added, in the order of time
+            key={index}
             type="button"
-            className={styles.change}
+            className={classes(styles.change, number === null && styles.refused)}
             style={{ left }}
             title={title}
             aria-label={title}
-            aria-pressed={number === moment}
-            onClick={() => onMoment?.(number === moment ? null : number)}
+            aria-pressed={number === null ? undefined : number === moment}
+            onClick={() =>
+              number === null ? onRefusal?.() : onMoment?.(number === moment ? null : number)
+            }
           >
-            {number}
+            {number ?? "×"}
           </button>
         ))}
       </span>
@@ -191,8 +198,8 @@ function Overlay({ scale, now, changes }: OverlayProps) {
       {scale.squeezed.map((gap) => (
         <i key={gap.from} className={styles.squeezed} style={extent(scale, gap)} />
       ))}
-      {changes.map(({ number, at }) => (
-        <i key={number} className={styles.changed} style={{ left: percent(scale.position(at)) }} />
+      {changes.map(({ title, at }) => (
+        <i key={title} className={styles.changed} style={{ left: percent(scale.position(at)) }} />
       ))}
       {now !== null && <i className={styles.now} style={{ left: percent(scale.position(now)) }} />}
     </div>

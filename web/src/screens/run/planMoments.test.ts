@@ -4,6 +4,7 @@ import { applyEvents } from "@/stream/reducer";
 import { newRunState } from "@/stream/runState";
 import { stateOfSnapshot } from "@/stream/snapshot";
 import { changeTitle, graphsAt, momentWords, statusAt } from "./planMoments";
+import { changeMarks } from "./timelineRows";
 
 const RECORDED = goldenRuns().find((each) => each.name.startsWith("changes_while_it_waits"));
 const RUN = applyEvents(newRunState("x"), RECORDED?.events ?? []);
@@ -50,5 +51,14 @@ test("a step that was dropped has the status that it had then, one that never be
     "failed",
     undefined,
     undefined,
+  ]);
+});
+
+test("the marks of the timeline are the changes and those that were refused, by their time", () => {
+  const recorded = goldenRuns().find((each) => each.name.startsWith("changes_after_failures"));
+  const run = applyEvents(newRunState("x"), recorded?.events ?? []);
+  expect(changeMarks(run)).toEqual([
+    { number: 1, at: 11, title: expect.stringMatching(/^Change 1, .*: goes another way$/) },
+    { number: null, at: 16, title: expect.stringMatching(/^Not changed, .*: nothing can help$/) },
   ]);
 });

@@ -1,6 +1,6 @@
 import type { GraphDocument, NodeStatus } from "@/api/types";
 import { planChangeWords, planSteps } from "@/canvas/planSteps";
-import type { PlanChange, RunState } from "@/stream/runState";
+import type { PlanChange, PlanRefusal, RunState } from "@/stream/runState";
 import { formatTime } from "@/ui/format";
 import { principalWords } from "@/ui/principalWords";
 
@@ -35,6 +35,11 @@ export function momentWords(run: Changed, moment: PlanMoment): string {
 export function changeTitle({ number, at, note, revisedBy }: PlanChange): string {
   const by = revisedBy ? `, by ${principalWords(revisedBy)}` : "";
   return `Change ${number}, ${formatTime(new Date(at), true)}${by}${note ? `: ${note}` : ""}`;
+}
+
+/** "Not changed, 10:31:02: No other source is known." */
+export function refusalTitle({ at, error }: PlanRefusal): string {
+  return `Not changed, ${formatTime(new Date(at), true)}${error ? `: ${error.message}` : ""}`;
 }
 
 /** Returns the status of a step as it is now, or as it was when a change dropped it; undefined of one that never began. */

@@ -5,7 +5,7 @@ import { type CallRow, callRows } from "./callRows";
 import { criticalPath } from "./criticalPath";
 import type { Folds } from "./folding";
 import { type EarlierTimes, forecastSpans, NO_TIMES } from "./forecast";
-import { changeTitle } from "./planMoments";
+import { changeTitle, refusalTitle } from "./planMoments";
 import { durationOf } from "./stepSummary";
 import type { Bar, ChangeMark, TimelineRow } from "./Timeline";
 import type { Span } from "./timeScale";
@@ -55,16 +55,22 @@ function startOf({ startedAt, createdAt }: RunState, now: number): number {
   return Date.parse(startedAt ?? createdAt ?? new Date(now).toISOString());
 }
 
-/** Returns when the plan of a run was changed. */
+/** Returns when the plan of a run was changed, and when it was to be and was not, in the order of time. */
 export function changeMarks(run: RunState): ChangeMark[] {
-  return run.changes.map((change) => {
-    const at = Date.parse(change.at);
-    return {
-      number: change.number,
-      at: Math.max(0, (at - startOf(run, at)) / 1000),
-      title: changeTitle(change),
-    };
-  });
+  const marks = [
+    ...run.changes.map((change) => ({ ...change, title: changeTitle(change) })),
+    ...run.refusals.map((refusal) => ({
+      ...refusal,
+      number: null,
+      title: refusalTitle(refusal),
+    })),
+  ].map(({ number, at, title }) => ({ number, title, time: Date.parse(at) }));
+  marks.sort((a, b) => a.time - b.time);
+  return marks.map(({ number, title, time }) => ({
+    number,
+    at: Math.max(0, (time - startOf(run, time)) / 1000),
+    title,
+  }));
 }
 
 /** Returns the time in ms: `now` may be a second old, and a step has ended since. */

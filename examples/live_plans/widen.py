@@ -29,7 +29,7 @@ async def widen(run: planwave.Run) -> None:
     lines = typed_lines()
     while words := await lines.get():
         try:
-            proposal = await run.replan(words)
+            proposal = await run.replan(words, dry_run=True)
             print(proposal.answer)
             for each in proposal.additions:
                 print(f"  it would newly reach: {each['kind']} {each['name']}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import httpx2
 from typing_extensions import Unpack
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     )
     from planwave.shapes.graphs import CheckResponse, ForecastResponse, ForkPreviewResponse
     from planwave.shapes.imports import ImportResponse
-    from planwave.shapes.nodes import PlanChangeResponse
+    from planwave.shapes.nodes import PlanChangeResponse, ReplanAccepted
     from planwave.shapes.plans import PlanResponse, PlansResponse, ReplanResponse
     from planwave.shapes.spend import SpendResponse
 
@@ -513,26 +513,59 @@ class AsyncClient(
         path = ("api", "executions", execution_id, "revise")
         return await self._send(requests.post(*path, body=body, if_match=if_match))
 
+    @overload
     async def replan(
         self,
         execution_id: str,
-        request: str,
+        request: str | None = None,
         *,
         provider: str | None = None,
         model: str | None = None,
+        dry_run: Literal[False] = False,
+        if_match: str | None = None,
         timeout_s: float | None = None,
-    ) -> ReplanResponse:
-        """Have a model write how an execution could go on; nothing of it is done before ``revise`` with its graph.
+    ) -> ReplanAccepted: ...
+    @overload
+    async def replan(
+        self,
+        execution_id: str,
+        request: str | None = None,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        dry_run: Literal[True],
+        if_match: None = None,
+        timeout_s: float | None = None,
+    ) -> ReplanResponse: ...
+    async def replan(
+        self,
+        execution_id: str,
+        request: str | None = None,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        dry_run: bool = False,
+        if_match: str | None = None,
+        timeout_s: float | None = None,
+    ) -> ReplanAccepted | ReplanResponse:
+        """Have a model change the plan of an execution that runs or waits; nothing of it starts meanwhile.
+
+        The events ``plan.revised`` or ``plan.refused`` say what comes of it; a change that reaches something new is among
+        the open requests first.
 
         Args:
-            execution_id: An execution; of one that has ended, ``fork`` takes the graph.
-            request: What is to be different, in words.
+            execution_id: The execution.
+            request: What is to be different, in words; None for what replaces the steps that failed.
             provider: Who writes it; by default the provider of the service.
             model: A model of that provider.
+            dry_run: Return the change that a model proposes, and change nothing: ``revise`` takes its graph, and
+                ``fork`` that of an execution that has ended.
+            if_match: The hash that the graph must have (``plan_hash`` of the execution); None for any.
             timeout_s: Time limit of the response; None for that of the client.
         """
-        body = {"request": request, "provider": provider, "model": model}
-        call = requests.post("api", "executions", execution_id, "replan", body=body)
+        body = {"request": request, "provider": provider, "model": model, "dry_run": dry_run}
+        path = ("api", "executions", execution_id, "replan")
+        call = requests.post(*path, body=body, if_match=if_match)
         return await self._send(call._replace(timeout_s=timeout_s))
 
     async def delete_execution(self, execution_id: str) -> None:

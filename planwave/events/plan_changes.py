@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events.node_state import NodeState
 from planwave.events.paths import outermost_path
-from planwave.events.plan_payloads import WRITTEN
+from planwave.events.plan_payloads import WRITTEN, is_for_model
 from planwave.events.request_text import is_approved, is_change_request, is_plan_approval
 from planwave.events.streamed_text import StreamedText
 from planwave.events.types import NodeDelta, PlanRefused, PlanRequested, PlanRevised
@@ -56,6 +56,12 @@ class PlanChanges:
     def __len__(self) -> int:
         return len(self.records)
 
+    @property
+    def newest(self) -> int:
+        """The number of the newest change that was made, refused or requested; 0 without one."""
+        told = *self.records[-1:], *self.refused[-1:], *([self.open] if self.open else [])
+        return max((each["change"] for each in told), default=0)
+
     def progress(self, nodes: Mapping[str, NodeState], graph: Graph) -> Progress:
         """Return how far a run of a graph has come.
 
@@ -79,7 +85,7 @@ class PlanChanges:
 
     def request(self, event: PlanRequested) -> None:
         """Take note of a change that the execution waits for."""
-        self.requested += event.data["by"] != "person"
+        self.requested += is_for_model(event.data)
         self.open = {"at": event.at, **event.data}
         self.written = StreamedText()
 
@@ -116,6 +122,7 @@ class PlanChanges:
                 "base": data["base"],
                 "hash": data["hash"],
                 "note": data.get("note") or "",
+                "by": data.get("by"),
                 "revised_by": data.get("revised_by"),
                 "graph_change": change,
                 "dropped": [each.as_json() for each in gone if has_begun(each)],

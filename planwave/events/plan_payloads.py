@@ -24,9 +24,14 @@ MAX_REQUEST_CHARS: Final = 4_000
 """The longest words with which a node asks for a change."""
 
 
+ChangeCause = Literal["failure", "node", "person"]
+"""What a change comes from: the failure of a node, a node that asks for it, or a person."""
+
+
 class PlanRevisedData(TypedDict):
     """A change of the graph: ``change`` counts them from 1, ``base`` and ``hash`` are of the graphs before and after it.
 
+    ``by`` says what asked for it, and ``revised_by`` which person did, or approved it.
     ``floor`` is the lowest wave of nodes that have not begun; ``waves``, ``linked`` and ``not_reached`` as in
     ``execution.started``.
     """
@@ -40,20 +45,36 @@ class PlanRevisedData(TypedDict):
     linked: NotRequired[list[str]]
     not_reached: NotRequired[list[str]]
     note: NotRequired[str]
+    by: NotRequired[ChangeCause]
     revised_by: NotRequired[PrincipalDocument]
+
+
+class WriterDocument(TypedDict):
+    """The model that a person has chosen to write a change; null is the default."""
+
+    provider: str | None
+    model: str | None
 
 
 class PlanRequestedData(TypedDict):
     """A change of its own graph that an execution waits for: nothing starts until it is made or refused.
 
     ``change`` is the number that it will have. ``by`` says what asked for it: the failure of the node at ``path``,
-    that node itself, or a person; the last two with a ``request`` in words.
+    that node itself, or a person; the last two with a ``request`` in words. A person who has a model write it has
+    chosen the ``writer``, and without words asks for what replaces the steps that failed; who has written it has none.
     """
 
     change: int
-    by: Literal["failure", "node", "person"]
+    by: ChangeCause
     request: NotRequired[str]
     path: NotRequired[str]
+    requested_by: NotRequired[PrincipalDocument]
+    writer: NotRequired[WriterDocument]
+
+
+def is_for_model(asked: PlanRequestedData) -> bool:
+    """Return whether a model writes the change that is asked for; else a person has written it."""
+    return asked["by"] != "person" or "writer" in asked
 
 
 class PlanRefusedData(TypedDict):
@@ -73,8 +94,7 @@ _REVISION_FIELDS: Final = ("change", "base", "hash", "graph_change")
 def revision_of(request: Mapping[str, Any]) -> PlanRevisedData:
     """Return what the event of a change says that a request is about; the driver adds the waves."""
     fields = {name: request[name] for name in _REVISION_FIELDS}
-    if "revised_by" in request:
-        fields["revised_by"] = request["revised_by"]
+    fields |= {name: request[name] for name in ("by", "revised_by") if name in request}
     return cast("PlanRevisedData", {**fields, "note": request["answer"], "floor": 1})
 
 
@@ -83,11 +103,12 @@ _REQUESTED_BY: Final = {
     "node": "is being written as {path} asks for it",
     "person": "is proposed by a person",
 }
+_IN_WORDS: Final = "is being written as a person asks for it"
 
 
 def request_of_change_text(data: Mapping[str, Any] | PlanRequestedData) -> str:
     """Return what is said of a change of a graph that was requested: that it is written, or proposed, and why."""
-    why = _REQUESTED_BY[data["by"]].format(path=data.get("path"))
+    why = _IN_WORDS if "writer" in data else _REQUESTED_BY[data["by"]].format(path=data.get("path"))
     request = data.get("request")
     return f"{why}: {request}" if request else why
 

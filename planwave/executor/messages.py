@@ -258,6 +258,19 @@ class RevisePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestChange:
+    """A person has a model write a change of the graph that is run.
+
+    Attributes:
+        asked: What is asked for.
+        reply: Gets the outcome: whether it is being written.
+    """
+
+    asked: PlanRequestedData
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeWritten:
     """A model has written a change of the graph that was requested, or there is none.
 
@@ -356,7 +369,15 @@ class PlaceGranted:
     """The execution has the running place that it waited for."""
 
 
-Command = CancelNode | PauseExecution | ResumeExecution | AnswerRequest | AnswerChange | RevisePlan
+Command = (
+    CancelNode
+    | PauseExecution
+    | ResumeExecution
+    | AnswerRequest
+    | AnswerChange
+    | RevisePlan
+    | RequestChange
+)
 """Commands of callers who wait for the reply."""
 
 Message = (

@@ -197,14 +197,7 @@ class Planner:
             PlanwaveError: Those of ``create_plan``; ``model-cannot-plan`` also for small models.
         """
         check_goal(words, self._limits)
-        provider, model = self._providers.resolve(provider, model)
-        check_can_plan(self._providers, provider, model)
-        if self._providers.profile(provider, model).small:
-            raise InputError(
-                f"{provider}/{model} is too small to change a plan",
-                code="model-cannot-plan",
-                hint="choose another provider or model, or edit the plan",
-            )
+        provider, model = self.require_reviser(provider, model)
         types = plannable_types(self._catalogue, self._rules)
         first = self._start_conversation(plan.goal, provider, model, types, None, self._rules).first
         prompt = revision_prompt(plan, words)
@@ -218,6 +211,23 @@ class Planner:
             _Conversation(first, False), read, report, ask
         )
         return Revision(result, provider, model, attempts)
+
+    def require_reviser(self, provider: str | None, model: str | None) -> tuple[str, str]:
+        """Return the provider and the model that write a change; None for the default.
+
+        Raises:
+            InputError: ``model-cannot-plan``.
+            UnknownProvider, UnavailableProvider, UnknownModel: There is no such one here.
+        """
+        provider, model = self._providers.resolve(provider, model)
+        check_can_plan(self._providers, provider, model)
+        if self._providers.profile(provider, model).small:
+            raise InputError(
+                f"{provider}/{model} is too small to change a plan",
+                code="model-cannot-plan",
+                hint="choose another provider or model, or edit the plan",
+            )
+        return provider, model
 
     @property
     def rules(self) -> PlanRules:

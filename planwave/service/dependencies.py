@@ -54,6 +54,7 @@ class PlannerPort(Protocol):
         *,
         on_progress: Callable[[Any], None] | None = None,
     ) -> Revision: ...
+    def require_reviser(self, provider: str | None, model: str | None) -> object: ...
 
 
 class Observer:

@@ -82,13 +82,30 @@ class PlanChangeResponse(TypedDict):
     """The hash of the graph before it."""
     hash: str
     note: str
-    """Why it was made, in the words of who asked for it."""
+    """Why it was made, in the words of who asked for it; of a change that a model wrote, what the model says of it."""
+    by: Literal["failure", "node", "person"] | None
+    """What asked for it: a step that failed, a step that found out, a person; null in executions of earlier versions."""
     revised_by: PrincipalDocument | None
     graph_change: GraphChangeDocument
     dropped: list[NodeSnapshot]
     """The steps that it dropped although they had begun, as they were by then."""
     request_id: NotRequired[str]
     """The request that a person answers before the change is made, where the plan needs an approval."""
+
+
+class ChangeWriterResponse(TypedDict):
+    """The model that a person has chosen to write a change; null is the default."""
+
+    provider: str | None
+    model: str | None
+
+
+class ReplanAccepted(TypedDict):
+    """A change of the graph of an execution that a model is writing; nothing of the execution starts meanwhile."""
+
+    execution_id: str
+    change: int
+    """The number that it will have: of `plan.requested`, and then of `plan.revised` or `plan.refused`."""
 
 
 class PlanRequestResponse(TypedDict):
@@ -102,6 +119,10 @@ class PlanRequestResponse(TypedDict):
     """The node that failed, or that asks for it."""
     request: NotRequired[str]
     """What is asked for, in words."""
+    requested_by: NotRequired[PrincipalDocument]
+    """Who has a model write it."""
+    writer: NotRequired[ChangeWriterResponse]
+    """Whom a person asks to write it; absent where the person has written it."""
 
 
 class RefusedChangeResponse(TypedDict):

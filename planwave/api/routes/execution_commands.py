@@ -23,8 +23,8 @@ from planwave.api.pagination import (
     page_size,
 )
 from planwave.api.preconditions import IfMatch, expected_versions
-from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
-from planwave.api.responses import json_response_in_thread
+from planwave.api.problems import GRAPH_POINTER, InvalidRequest, prefix_error_pointers, problems
+from planwave.api.responses import json_response, json_response_in_thread
 from planwave.api.routes.executions import created_response
 from planwave.api.routes.plans import Stream
 from planwave.api.schemas.examples import (
@@ -47,7 +47,7 @@ from planwave.shapes.executions import (
     OpenRequestsResponse,
     PendingRequestsResponse,
 )
-from planwave.shapes.nodes import PlanChangeResponse
+from planwave.shapes.nodes import PlanChangeResponse, ReplanAccepted
 from planwave.shapes.plans import ReplanResponse
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
@@ -58,6 +58,7 @@ _CHANGE: Final[dict[str, Any]] = {
     "base": HASH,
     "hash": "5c1d8a4d9b0f6f2f9f7f4a1c0d3e6b8a7c2e1f0d9b8a7c6d5e4f3a2b1c0d9e8f",
     "note": "also cover running costs",
+    "by": "person",
     "revised_by": {"kind": "operator", "name": "operator"},
     "graph_change": {
         "nodes": [{"id": "costs", "type": "text", "name": "costs", "data": {"text": "Costs"}}],
@@ -86,7 +87,15 @@ _REPLAN: Final[dict[str, Any]] = {
     "created_by": {"kind": "operator", "name": "operator"},
     "graph": GRAPH,
 }
-_REPLAN_RESPONSES: Final = success(ReplanResponse, "What a person may take.", _REPLAN)
+_REPLAN_RESPONSES: Final = {
+    **success(ReplanResponse, "With `dry_run`: what a person may take.", _REPLAN),
+    **success(
+        ReplanAccepted,
+        "A model writes it; nothing starts meanwhile.",
+        {"execution_id": EXECUTION_ID, "change": 1},
+        202,
+    ),
+}
 _REPLAN_RESPONSES[200]["content"]["text/event-stream"] = {
     "schema": {"type": "string"},
     "example": 'event: operation\ndata: {"op":"remove_node","id":"draft"}\n\n'
@@ -144,11 +153,16 @@ class ReviseRequest(RequestModel):
 class ReplanRequest(RequestModel):
     """What is to be different."""
 
-    request: str = Field(
-        description="What is to be different, in your words.", examples=["also cover running costs"]
+    request: str | None = Field(
+        None,
+        description="What is to be different, in your words; without them, what replaces the steps that failed.",
+        examples=["also cover running costs"],
     )
     provider: str | None = Field(None, description="Who writes the change; else the default.")
     model: str | None = Field(None, description="A model of that provider.")
+    dry_run: bool = Field(
+        False, description="Only propose a change: the execution goes on as it is, or has ended."
+    )
 
 
 class _AnswerSchema:
@@ -231,28 +245,35 @@ async def revise_execution(
     "/api/executions/{execution_id}/replan",
     operation_id="replanExecution",
     summary="Have a model write a change of an execution",
-    responses={**_REPLAN_RESPONSES, **problems(404, 409, 422, 502)},
+    status_code=202,
+    responses={**_REPLAN_RESPONSES, **problems(404, 409, 412, 422, 502)},
 )
 async def replan_execution(
     service: ServiceDep,
     execution_id: ExecutionId,
     body: Annotated[ReplanRequest, json_body(ReplanRequest)],
     stream: Stream = False,
+    if_match: IfMatch = None,
 ) -> Response:
-    """Have a model write how an execution that runs or waits could go on; it goes on as it is meanwhile.
+    """Have a model change the plan of an execution that runs or waits, as you say; nothing of it starts meanwhile.
 
-    The answer has the changed graph, what it changes, and what it would reach that the graph does not yet. Nothing of it is
-    stored: `POST /api/executions/{execution_id}/revise` with the graph, and `If-Match` with `base`, takes it. Where the
-    execution has ended, `POST /api/executions/{execution_id}/fork` with the graph takes it.
+    What runs goes on. The answer comes once the request is durable, with the number of the change; the events
+    `plan.requested`, then `plan.revised` or `plan.refused`, say what comes of it. A change that would reach what the graph
+    does not yet, or whose plan needs an approval, is asked about first (a `plan-change` among the requests). The calls of the
+    model count as usage of the execution, and its budget bounds them. With `If-Match` the graph must still have that hash.
 
-    With `stream=1` the answer is events: `delta {text, reasoning}`, and each part of the change once it is written,
+    With `dry_run` nothing is held, and nothing is changed: the answer is `200` with the changed graph, what it changes, and
+    what it would reach that the graph does not yet. `POST /api/executions/{execution_id}/revise` with the graph, and
+    `If-Match` with `base`, takes it; of an execution that has ended, `POST /api/executions/{execution_id}/fork` does.
+
+    With `dry_run` and `stream=1` the answer is events: `delta {text, reasoning}`, and each part of the change once it is written,
     `node {id, name, …}`, `edge {source, target, channel}`, `operation {op, …}`, `repair {attempt, diagnostics}` (it is written
     again: discard its earlier parts); the last one is `proposal` with the answer, or `problem`. An error before the first
     event is answered with its own status. A client that disconnects cancels the writing.
     """
 
     async def propose(on_progress: Callable[[Any], None] | None = None) -> ReplanResponse:
-        return await service.changes.replan(
+        return await service.changes.propose(
             execution_id,
             body.request,
             provider=body.provider,
@@ -260,9 +281,26 @@ async def replan_execution(
             on_progress=on_progress,
         )
 
+    if not body.dry_run:
+        if stream:
+            raise _not_streamed()
+        accepted = await service.changes.replan(
+            execution_id,
+            body.request,
+            expected=expected_versions(if_match),
+            provider=body.provider,
+            model=body.model,
+        )
+        return json_response(accepted, 202)
     if stream:
         return PlanStream(propose, lambda: service.is_draining, "proposal")
     return await json_response_in_thread(await propose())
+
+
+def _not_streamed() -> InvalidRequest:
+    message = "only a proposal is streamed here (`dry_run`); read the change that is made from the events of the execution"
+    issue = {"code": "invalid-parameter", "message": message, "pointer": "", "parameter": "stream"}
+    return InvalidRequest(message, [issue])
 
 
 @router.post(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         WaitsForResponse,
     )
     from planwave.shapes.graphs import ForkPreviewResponse
-    from planwave.shapes.nodes import PlanChangeResponse
+    from planwave.shapes.nodes import PlanChangeResponse, ReplanAccepted
     from planwave.shapes.plans import ReplanResponse, RevisionDiffResponse
     from planwave.storage.records import (
         ExecutionRecord,
@@ -472,8 +472,12 @@ class Backend(Queries, Protocol):
         """Let an execution that runs or waits go on with a changed graph; return the change."""
         ...
 
-    async def replan(self, execution_id: str, request: str) -> ReplanResponse:
-        """Have the model of the command write how an execution could go on; it goes on as it is meanwhile."""
+    async def replan(self, execution_id: str, request: str | None) -> ReplanAccepted:
+        """Have the model of the command change the plan of an execution, which starts nothing meanwhile."""
+        ...
+
+    async def propose(self, execution_id: str, request: str | None) -> ReplanResponse:
+        """Have the model of the command propose how an execution could go on; it goes on as it is meanwhile."""
         ...
 
     async def delete_execution(self, execution_id: str) -> object:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.service import Service
     from planwave.shapes.graphs import ForkPreviewResponse
-    from planwave.shapes.nodes import PlanChangeResponse
+    from planwave.shapes.nodes import PlanChangeResponse, ReplanAccepted
     from planwave.shapes.plans import ReplanResponse
     from planwave.storage.records import ExecutionRecord
 
@@ -159,9 +159,13 @@ class LocalBackend:
         versions = None if expected is None else [expected]
         return await self.service.changes.revise(execution_id, graph, expected=versions, note=note)
 
-    async def replan(self, execution_id: str, request: str) -> ReplanResponse:
+    async def replan(self, execution_id: str, request: str | None) -> ReplanAccepted:
         """See ``Backend.replan``."""
         return await self.service.changes.replan(execution_id, request)
+
+    async def propose(self, execution_id: str, request: str | None) -> ReplanResponse:
+        """See ``Backend.propose``."""
+        return await self.service.changes.propose(execution_id, request)
 
     async def preview_fork(self, execution_id: str, changes: ForkChanges) -> ForkPreviewResponse:
         """See ``Backend.preview_fork``."""

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         WaitsForResponse,
     )
     from planwave.shapes.graphs import ForkPreviewResponse
-    from planwave.shapes.nodes import PlanChangeResponse
+    from planwave.shapes.nodes import PlanChangeResponse, ReplanAccepted
     from planwave.shapes.plans import ReplanResponse
 
 RESPONSE_TIMEOUT_S: Final = 120.0
@@ -391,13 +391,20 @@ class RemoteBackend:
         """See ``Backend.revise``."""
         return await self._client.revise(execution_id, graph, note=note, if_match=expected)
 
-    async def replan(self, execution_id: str, request: str) -> ReplanResponse:
+    async def replan(self, execution_id: str, request: str | None) -> ReplanAccepted:
         """See ``Backend.replan``."""
+        return await self._client.replan(
+            execution_id, request, provider=self._provider, model=self._model
+        )
+
+    async def propose(self, execution_id: str, request: str | None) -> ReplanResponse:
+        """See ``Backend.propose``."""
         return await self._client.replan(
             execution_id,
             request,
             provider=self._provider,
             model=self._model,
+            dry_run=True,
             timeout_s=PLANNING_TIMEOUT_S,
         )
 

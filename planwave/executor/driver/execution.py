@@ -54,6 +54,7 @@ from planwave.executor.messages import (
     PlaceGranted,
     RaiseInterrupt,
     Reply,
+    RequestChange,
     RequestTimer,
     ResumeExecution,
     RevisePlan,
@@ -336,6 +337,12 @@ class Execution:
         self._mailbox.post(replace(change, reply=reply, request=request))
         return done
 
+    def request_change(self, asked: PlanRequestedData) -> asyncio.Future[None]:
+        """Have a model write a change as a person asks; done once that is durable, ``Conflict`` where it cannot be."""
+        reply, done = self._mailbox.expect_command_reply()
+        self._mailbox.post(RequestChange(asked, reply))
+        return done
+
     def expire(self, request_id: str) -> None:
         """Expire a request: its node resumes with the request's timeout answer."""
         self._mailbox.post(RequestTimer(request_id))
@@ -564,7 +571,8 @@ class Execution:
             case StartAttempt() | CancelTask():
                 pass  # performed before
             case WriteChange(number, asked):
-                self._tasks.start_beside(self._change_written(number, asked))
+                if self._stop_mode is None:  # else who takes it up asks for it
+                    self._tasks.start_beside(self._change_written(number, asked))
             case SetTimer(timer, at_s):
                 self._timers.set(self._loop, timer, at_s)
             case CancelTimer(timer):

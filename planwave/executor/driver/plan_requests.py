@@ -1,4 +1,4 @@
-"""Changes of its own graph that an execution asks for while it runs.
+"""Changes of its own graph that an execution asks for while it runs, or that a person asks for in words.
 
 From ``plan.requested`` on nothing starts and the execution does not end; what runs goes on. A model writes the
 change meanwhile (``WriteChange``), and what has begun stays the same until its reply comes. The reply is made the
@@ -108,20 +108,27 @@ def _request_next(run: RunState) -> None:
     later, planning.later = planning.later, []
     wanted = [each for each in later if each["by"] == "node"]
     asked = next((each for each in later if _is_unhandled(run, each)), None)
-    if planning.count < planning.most and not run.root.is_stopped:
+    if planning.own < planning.most and not run.root.is_stopped:
         asked = asked or (wanted.pop(0) if wanted else None)
         if asked is not None:
             planning.later = wanted
-            planning.count += 1
+            planning.count, planning.own = planning.count + 1, planning.own + 1
             planning.open, planning.is_new = {**asked, "change": planning.made + 1}, True
             return
-    is_over = planning.count >= planning.most
+    is_over = planning.own >= planning.most
     why = f"{planning.most} changes were asked for" if is_over else "a failure stops the run"
     for each in wanted:
         message = f"the plan is not changed any more: {why}"
         run.emit(NODE_LOG, {"message": message, "level": "warning"}, each.get("path"))
     run.root.stop()
     run.mark_changed(run.root)
+
+
+def request_change(run: RunState, asked: PlanRequestedData) -> None:
+    """Have a model write a change, and hold the execution until it is made or refused."""
+    run.planning.count += 1
+    run.emit(PLAN_REQUESTED, asked)
+    _hold(run, asked)
 
 
 def _is_unhandled(run: RunState, asked: PlanRequestedData) -> bool:
@@ -144,7 +151,8 @@ def _hold(run: RunState, asked: PlanRequestedData) -> None:
 def restore(run: RunState, history: History) -> None:
     """Take up the change that was being written, or waited for a person, when an earlier process ended."""
     planning = run.planning
-    planning.count, planning.made = history.plan_requests, history.plan_changes
+    planning.count, planning.own = history.plan_requests, history.plan_own_requests
+    planning.made = history.plan_changes
     if history.plan_request is None:
         return
     asked = history.plan_request.data

@@ -39,9 +39,10 @@ from planwave.executor.messages import (
     ChangeCallEnded,
     ChangeWritten,
     CloseLinks,
+    RequestChange,
     RevisePlan,
 )
-from planwave.executor.recovery.history import History
+from planwave.executor.recovery.history import History, is_paused_by_request
 from planwave.executor.recovery.replay import replay
 from planwave.executor.requests import ANSWERED, OWN_PATH, PendingRequests, own_request
 from planwave.executor.scheduling.types import Cause, Decisions, NodeStatus, NotRun
@@ -65,12 +66,7 @@ def revise(run: RunState, command: RevisePlan) -> None:
     """
     require_not_ending(run)
     request_id = run.planning.request_id
-    if run.planning.open is not None and request_id is None:
-        raise Conflict(
-            "a change of the plan is being written",
-            code="change-requested",
-            hint="wait until it is made or refused, or cancel the execution",
-        )
+    _require_none_written(run)
     _require_approved(run)
     if command.request is not None:
         _propose(run, command)
@@ -80,6 +76,26 @@ def revise(run: RunState, command: RevisePlan) -> None:
         run.requests.close(request_id, "cancelled")
         _end_question(run, "the plan was changed otherwise", {"request_id": request_id})
         plan_requests.close(run)
+
+
+@replied
+def request_change(run: RunState, command: RequestChange) -> None:
+    """Have a model write the change that a person asks for; what waits for answers runs meanwhile.
+
+    Raises:
+        Conflict: ``change-requested``, ``approval-open``: there is another change; ``plan-changed``; ``paused``.
+    """
+    require_not_ending(run)
+    _require_none_written(run)
+    _require_none_asked(run)
+    _require_approved(run)
+    if run.planning.made + 1 != command.asked["change"]:
+        raise plan_changed()
+    if is_paused_by_request(run.pause_reason):
+        raise paused(run.execution_id)
+    if run.pause_reason is not None:
+        record_resume(run, "a change of the plan is being written")
+    plan_requests.request_change(run, command.asked)
 
 
 def change_call_ended(run: RunState, message: ChangeCallEnded) -> None:
@@ -124,12 +140,7 @@ def _propose(run: RunState, command: RevisePlan) -> None:
         Conflict: ``approval-open``: a person decides about another change; ``plan-changed``.
         GraphInvalid: The graph cannot become that one.
     """
-    if (request_id := run.planning.request_id) is not None:
-        raise Conflict(
-            "a person has to decide about another change of the plan first",
-            code="approval-open",
-            hint=f"answer request {request_id}",
-        )
+    _require_none_asked(run)
     state = fold([*command.stored, *run.events])
     change, note = command.data["change"], command.data.get("note")
     _require_present(command, state)
@@ -233,6 +244,43 @@ def _require_present(command: RevisePlan, state: ExecutionState) -> None:
     present = graph_hash(read_graph(state.graph or NO_GRAPH)[0])
     if (command.data["change"], command.data["base"]) != (len(state.changes) + 1, present):
         raise plan_changed()
+
+
+def change_requested() -> Conflict:
+    """Return the error of a change that comes while a model writes another one."""
+    return Conflict(
+        "a change of the plan is being written",
+        code="change-requested",
+        hint="wait until it is made or refused, or cancel the execution",
+    )
+
+
+def approval_open(request_id: str) -> Conflict:
+    """Return the error of a change that comes while a person is asked about another one."""
+    return Conflict(
+        "a person has to decide about another change of the plan first",
+        code="approval-open",
+        hint=f"answer request {request_id}",
+    )
+
+
+def paused(execution_id: str) -> Conflict:
+    """Return the error of words for an execution of which nothing goes on before a person says so."""
+    return Conflict(
+        f"execution {execution_id} is paused, so no model writes a change of it",
+        code="paused",
+        hint="resume it: nothing starts while the change is written; or have the change proposed only",
+    )
+
+
+def _require_none_written(run: RunState) -> None:
+    if run.planning.open is not None and run.planning.request_id is None:
+        raise change_requested()
+
+
+def _require_none_asked(run: RunState) -> None:
+    if (request_id := run.planning.request_id) is not None:
+        raise approval_open(request_id)
 
 
 def _require_approved(run: RunState) -> None:

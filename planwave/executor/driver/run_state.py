@@ -171,7 +171,8 @@ class Planning:
         most: How many it may ask for.
 
     Attributes:
-        count: How many were requested so far.
+        count: How many were requested of a model so far.
+        own: How many of these it has asked for itself.
         made: How many changes its graph had, those by people too.
         open: The one that is being written, or waits for a person; None without one.
         request_id: The request to a person about it, once it is written; None without one.
@@ -180,10 +181,12 @@ class Planning:
         is_due: Whether the next one is to be requested, or a failure to stop the run, before anything is decided.
     """
 
-    __slots__ = ("count", "is_due", "is_new", "later", "made", "most", "open", "request_id")
+    __slots__ = (
+        "count", "is_due", "is_new", "later", "made", "most", "open", "own", "request_id",
+    )  # fmt: skip
 
     def __init__(self, most: int, history: History | None) -> None:
-        self.most, self.count, self.made = most, 0, 0
+        self.most, self.count, self.own, self.made = most, 0, 0, 0
         self.open: PlanRequestedData | None = None
         self.request_id = None if history is None else history.change_request_id
         self.later: list[PlanRequestedData] = []

@@ -15,7 +15,7 @@ from planwave.errors import InvalidTransition
 from planwave.events import Event
 from planwave.events.budget import Spending
 from planwave.events.paths import nested_prefix, parent_path, path_prefix
-from planwave.events.plan_payloads import REPLAN, PlanRequestedData
+from planwave.events.plan_payloads import REPLAN, PlanRequestedData, is_for_model
 from planwave.events.request_text import is_change_request
 from planwave.events.types import (
     WAITING,
@@ -237,6 +237,7 @@ class History:
         plan_asks: What asks for the next change: nodes that failed since the last request, and what nodes
             want that was not requested yet.
         plan_requests: How many changes were requested of a model.
+        plan_own_requests: How many of these the execution asked for itself.
         plan_changes: How many were made, by people too.
         spending: The usage that was paid.
         budget_waits: The paths of the nodes that wait for the budget.
@@ -260,6 +261,7 @@ class History:
         "pause_reason",
         "plan_asks",
         "plan_changes",
+        "plan_own_requests",
         "plan_request",
         "plan_requests",
         "spending",
@@ -276,7 +278,7 @@ class History:
         self.own_events: list[TypedEvent] = []
         self.plan_request: PlanRequested | None = None
         self.plan_asks: list[PlanRequestedData] = []
-        self.plan_requests = self.plan_changes = 0
+        self.plan_requests = self.plan_own_requests = self.plan_changes = 0
         self.spending = Spending()
         self.budget_waits: dict[str, None] = {}
         self.active_s = 0.0
@@ -346,7 +348,8 @@ class History:
         self.plan_request = event if event.type == "plan.requested" else None
         if event.type == "plan.requested":
             asked = event.data
-            self.plan_requests += asked["by"] != "person"
+            self.plan_requests += is_for_model(asked)
+            self.plan_own_requests += asked["by"] != "person"
             self.plan_asks = [
                 each
                 for each in self.plan_asks

@@ -22,12 +22,15 @@ from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.command_rules import (
     NOTE_CHARS,
+    Replan,
     Revise,
     change_findings,
     require_changeable,
+    require_failed,
 )
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.run_spec import require_inputs_for, run_spec_from_events
+from planwave.service.executions.written_changes import failure_words
 from planwave.service.flows.flow_queries import flows_of_caller
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.plan_service import PlanService, require_stored_plan
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
     from planwave.events.node_state import OpenRequest
     from planwave.graph.model import Graph
     from planwave.shapes.graphs import ForecastResponse
-    from planwave.shapes.nodes import PlanChangeResponse
+    from planwave.shapes.nodes import PlanChangeResponse, ReplanAccepted
     from planwave.shapes.plans import AdditionDocument, ReplanResponse
 
 
@@ -59,6 +62,7 @@ def change_that_waits(request: OpenRequest) -> PlanChangeResponse | None:
         "base": data["base"],
         "hash": data["hash"],
         "note": data.get("note", ""),
+        "by": data.get("by"),
         "revised_by": data.get("revised_by"),
         "graph_change": data["graph_change"],
         "dropped": [],
@@ -173,34 +177,82 @@ class ExecutionChanges:
     async def replan(
         self,
         execution_id: str,
-        request: str,
+        request: str | None = None,
+        *,
+        expected: Collection[str] | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+    ) -> ReplanAccepted:
+        """Have a model write a change of the graph of an execution, which holds its starts until that is made or refused.
+
+        It is the same as a change that the execution asks for itself after a failure: the calls are paid from its budget
+        and recorded, and a change that reaches something new asks a person first.
+
+        Args:
+            execution_id: Which.
+            request: What is to be different, in the words of a person; None for what replaces the steps that failed.
+            expected: See ``revise``.
+            provider: Who writes it; None for the default.
+            model: See ``provider``.
+
+        Returns:
+            The number that the change will have; it is durable by then that it is being written.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: As ``revise``; ``paused``; ``change-requested``: a change is being written already.
+            PreconditionFailed: ``plan-changed``: it runs another graph than any of those expected.
+            InputError: ``nothing-failed``: there are no words, and no step has failed; ``model-cannot-plan``.
+            UnknownProvider, UnavailableProvider, UnknownModel: Of who is to write it.
+            StoreError, ShuttingDown: It stays as it is.
+        """
+        self._executions.driver.check_open()
+        limits = self._dependencies.limits
+        if request is not None:
+            require_words(request, limits.goal_chars)
+        versions = None if expected is None else sorted(expected)
+        by, most = current_principal().as_json(), limits.plan_revisions
+        command = Replan(request, versions, by, provider, model, most)
+        command.check(await self._executions.live_executions.state(execution_id))
+        self._dependencies.planner.require_reviser(provider, model)
+        await self._executions.send_command(execution_id, command)
+        after = await self._executions.live_executions.state(execution_id)
+        return {"execution_id": execution_id, "change": after.changes.newest}
+
+    async def propose(
+        self,
+        execution_id: str,
+        request: str | None = None,
         *,
         provider: str | None = None,
         model: str | None = None,
         on_progress: Callable[[Any], None] | None = None,
     ) -> ReplanResponse:
-        """Have a model write a change of the graph of an execution; it goes on as it is until a person takes that.
+        """Have a model propose a change of the graph of an execution; it goes on as it is until a person takes that.
 
-        The model reads what steps gave, which may come from anywhere: so no change of a model is made without a
-        person. ``revise`` with the graph of the proposal makes it; where the execution has ended, a fork with that
-        graph, for which nothing is fixed: the steps that stay as they are lend their results.
+        ``revise`` with the graph of the proposal makes it; where the execution has ended, a fork with that graph, for
+        which nothing is fixed: the steps that stay as they are lend their results.
 
         Args:
             execution_id: Which.
-            request: What is to be different, in the words of a person.
-            provider: Who writes it; None for the default.
-            model: See ``provider``.
+            request: See ``replan``.
+            provider: See ``replan``.
+            model: See ``replan``.
             on_progress: Called with each progress event; must not block.
 
         Raises:
             NotFound: There is none of that id.
             Conflict: The graph of the execution cannot be changed now; see ``revise``.
-            InputError: ``nothing-changed``: the words ask for nothing that can be done; and those of
+            InputError: ``nothing-failed``; ``nothing-changed``: the words ask for nothing that can be done; and those of
                 ``Planner.revise``, as all its other errors.
         """
         dependencies, chosen = self._dependencies, (provider, model)
-        require_words(request, dependencies.limits.goal_chars)
+        if request is not None:
+            require_words(request, dependencies.limits.goal_chars)
         state = await self._executions.live_executions.state(execution_id)
+        if request is None:
+            require_failed(state)
+            request = failure_words(state)
         if state.status not in ENDED_STATUS:  # else a fork takes it
             require_changeable(state, dependencies.limits.plan_revisions)
         plan = plan_of_run(state)

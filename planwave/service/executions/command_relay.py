@@ -30,6 +30,7 @@ from planwave.service.executions.command_rules import (
     CancelNode,
     Command,
     Pause,
+    Replan,
     Resume,
     Revise,
     has_done,
@@ -48,7 +49,7 @@ COMMAND_S: Final = 15.0
 POLL_S: Final = 0.5
 """How often outcomes and commands are looked for although no note came: a note may be lost."""
 _KINDS: Final[dict[str, type[Command]]] = {
-    kind.__name__: kind for kind in (Cancel, CancelNode, Pause, Resume, Answer, Revise)
+    kind.__name__: kind for kind in (Cancel, CancelNode, Pause, Resume, Answer, Revise, Replan)
 }
 _REFUSALS: Final[tuple[type[PlanwaveError], ...]] = (
     NotFound, Conflict, Gone, PreconditionFailed, InputError,

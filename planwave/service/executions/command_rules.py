@@ -13,13 +13,15 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from planwave.errors import Conflict, Gone, NotFound, PreconditionFailed
+from planwave.errors import Conflict, Gone, InputError, NotFound, PreconditionFailed
 from planwave.events import ENDED_NODE, ENDED_STATUS, ExecutionState
 from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.request_text import field_of, is_change_request
 from planwave.events.types import REQUESTED, WAITING
 from planwave.executor.driver.commands import not_paused
 from planwave.executor.driver.execution import ALREADY_ENDED
+from planwave.executor.driver.revisions import approval_open, change_requested, paused
+from planwave.executor.recovery.history import is_paused_by_request
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.editing.revision import graph_change, revision_findings
 from planwave.graph.plan import graph_hash
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from planwave.events import Event
+    from planwave.events.node_state import NodeState
     from planwave.events.plan_payloads import PlanRequestedData, PlanRevisedData
     from planwave.executor.driver.execution import Execution
     from planwave.graph.diagnostics import Diagnostic
@@ -283,6 +286,7 @@ class Revise:
             "hash": graph_hash(graph),
             "graph_change": graph_change(state.graph or NO_GRAPH, graph.document),
             "floor": 1,
+            "by": "person",
             "revised_by": self.revised_by,
         }
         if self.note:
@@ -294,7 +298,65 @@ class Revise:
         return execution.revise(graph, data, request)
 
 
-Command: TypeAlias = Cancel | CancelNode | Pause | Resume | Answer | Expire | Revise
+@dataclass(frozen=True, slots=True)
+class Replan:
+    """Have a model write a change of the graph that is run; nothing starts until it is made or refused.
+
+    Attributes:
+        request: What is to be different, in words; None to replace the steps that failed.
+        expected: The hashes of which the graph that is run must have one; None for any.
+        requested_by: Who asks for it.
+        provider: Who writes it; None for the default.
+        model: See ``provider``.
+        most: See ``require_changeable``.
+    """
+
+    request: str | None
+    expected: Sequence[str] | None
+    requested_by: PrincipalDocument
+    provider: str | None = None
+    model: str | None = None
+    most: int | None = None
+
+    def check(self, state: ExecutionState) -> None:
+        """Raise if no model can write a change of the execution now.
+
+        Raises:
+            Conflict: See ``require_changeable``; ``paused``: a person has to resume it first; ``change-requested``,
+                ``approval-open``: there is another change.
+            PreconditionFailed: ``plan-changed``: the graph has another hash.
+            InputError: ``nothing-failed``: there are no words, and no step has failed.
+        """
+        require_changeable(state, self.most)
+        require_version(state.plan_hash or hash_of_graph(state), self.expected)
+        if is_paused_by_request(state.pause):
+            raise paused(state.execution_id)
+        if state.changes.open is not None:
+            asked = (i for i, each in state.requests.items() if is_change_request(each.request))
+            request_id = next(asked, None)
+            raise change_requested() if request_id is None else approval_open(request_id)
+        if self.request is None:
+            require_failed(state)
+
+    def send(self, execution: Execution, state: ExecutionState) -> asyncio.Future[None]:
+        """Give the command to the driver; done once it is durable that a model writes it.
+
+        Raises:
+            PlanwaveError: As ``check``.
+        """
+        self.check(state)
+        asked: PlanRequestedData = {
+            "change": len(state.changes) + 1,
+            "by": "person",
+            "requested_by": self.requested_by,
+            "writer": {"provider": self.provider, "model": self.model},
+        }
+        if self.request is not None:
+            asked["request"] = self.request
+        return execution.request_change(asked)
+
+
+Command: TypeAlias = Cancel | CancelNode | Pause | Resume | Answer | Expire | Revise | Replan
 """A command; ``check`` raises if the state does not allow it, ``send`` gives it to a driver."""
 
 
@@ -324,6 +386,10 @@ def has_done(event: Event, command: Command) -> bool:
             said = field_of(change, "note") or field_of(change, "answer") or ""
             wanted = is_same and said == note and graph_hash(read_graph(graph)[0])
             return bool(wanted) and field_of(change, "hash") == wanted
+        case Replan(request, requested_by=requested_by):
+            is_request = event.type == "plan.requested" and "writer" in data
+            is_same = data.get("request") == request
+            return is_request and is_same and data.get("requested_by") == requested_by
         case Expire():
             return False
 
@@ -402,6 +468,29 @@ def require_changeable(state: ExecutionState, most: int | None) -> None:
     if most is not None and len(state.changes) >= most:
         message = f"the graph of execution {state.execution_id} was changed as often as the limit plan_revisions allows, {most}"
         raise Conflict(message, code="revision-limit", hint=_FORK_HINT)
+
+
+def failed_steps(state: ExecutionState) -> list[NodeState]:
+    """Return the steps of the own graph of an execution that failed, and that no policy handled."""
+    return [
+        node
+        for node in state.nodes.values()
+        if node.status == "failed" and not node.handled and "[" not in node.path
+    ]
+
+
+def require_failed(state: ExecutionState) -> None:
+    """Raise if there is nothing to replace.
+
+    Raises:
+        InputError: ``nothing-failed``.
+    """
+    if not failed_steps(state):
+        raise InputError(
+            f"no step of execution {state.execution_id} has failed",
+            code="nothing-failed",
+            hint="say in words what is to be different",
+        )
 
 
 def change_findings(state: ExecutionState, graph: Graph, catalogue: NodeTypes) -> list[Diagnostic]:

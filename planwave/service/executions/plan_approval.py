@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 REJECT: Final = "reject"
 SAFEGUARD: Final = "safeguard"
 """The kind of what a plan loses, among what it reaches and did not before."""
+_OF_REQUEST: Final = frozenset({"requested_by", "writer"})
+"""What a request of a change says of itself alone; who asked for it is ``revised_by`` here."""
 _NAMES_SHOWN: Final = 12
 _NAME_CHARS: Final = 120
 
@@ -84,7 +86,7 @@ def change_request(
     return cast(
         "dict[str, Json]",
         {
-            **asked,
+            **{name: each for name, each in asked.items() if name not in _OF_REQUEST},
             "kind": PLAN_CHANGE,
             "prompt": " ".join(["Change the plan of this run?", *_told(data, additions)]),
             "actions": [APPROVE, REJECT],

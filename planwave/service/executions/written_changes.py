@@ -24,7 +24,11 @@ from planwave.planner.plan_access import additions_of
 from planwave.planner.progress import PlanProgress, ProgressListener
 from planwave.planner.revised_plan import RevisedPlan, Revision
 from planwave.providers.protocols import CallScope, Providers
-from planwave.service.executions.command_rules import NOTE_CHARS, require_changeable
+from planwave.service.executions.command_rules import (
+    NOTE_CHARS,
+    failed_steps,
+    require_changeable,
+)
 from planwave.service.executions.plan_approval import change_request
 from planwave.service.plans.proposals import forecast_of_rest, plan_of_run
 from planwave.settings import Limits
@@ -89,7 +93,9 @@ async def write_change(
     limits = dependencies.limits
     require_changeable(state, None if limits is None else limits.plan_revisions)
     plan, scope = plan_of_run(state), CallScope(state.execution_id, "", number)
-    with _Paying(dependencies.providers, scope, calls) as paying:
+    writer = asked.get("writer") or {"provider": None, "model": None}
+    chosen = dependencies.providers.resolve(writer["provider"], writer["model"])
+    with _Paying(dependencies.providers, chosen, scope, calls) as paying:
         revision = await planner.revise(
             plan, words_of(asked, state), *paying.model, on_progress=paying.on_progress, scope=scope
         )
@@ -102,7 +108,10 @@ async def write_change(
         "graph_change": graph_change(state.graph or NO_GRAPH, graph.document),
         "floor": 1,
         "note": revision.reading.answer[:NOTE_CHARS],
+        "by": asked["by"],
     }
+    if "requested_by" in asked:
+        data["revised_by"] = asked["requested_by"]
     parts = dependencies.catalogue, dependencies.providers
     new = additions_of(plan.graph, graph, *parts)
     if not new and state.approval is None:
@@ -117,6 +126,7 @@ class _Paying:
 
     Args:
         providers: They know the prices.
+        model: See the attribute.
         scope: That of the calls.
         calls: What the execution counts.
 
@@ -124,8 +134,10 @@ class _Paying:
         model: The provider and the model that are called.
     """
 
-    def __init__(self, providers: Providers, scope: CallScope, calls: ChangeCalls) -> None:
-        self.model = providers.resolve(None, None)
+    def __init__(
+        self, providers: Providers, model: tuple[str, str], scope: CallScope, calls: ChangeCalls
+    ) -> None:
+        self.model = model
         self._calls, self._counted = calls, 0
         self._budget = CallBudget(calls.budget, providers, scope)
 
@@ -158,27 +170,18 @@ class _Paying:
 
 
 def words_of(asked: PlanRequestedData, state: ExecutionState) -> str:
-    """Return what a model is asked for: the words of a person or a node, or what failed."""
+    """Return what a model is asked for: the words of a person or a node; without any, what failed."""
     if asked["by"] == "node":
         return f"Step {asked.get('path')} of this plan has found out what calls for another plan: {asked.get('request')}"
-    if asked["by"] == "person":
-        return asked.get("request") or ""
-    failed = {
-        node.path: node.error or {} for node in state.nodes.values()
-        if node.status == "failed" and not node.handled and "[" not in node.path
-    }  # fmt: skip
-    return failure_words(failed)
+    return asked.get("request") or failure_words(state)
 
 
-def failure_words(failed: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what a model is asked for where steps failed.
-
-    Args:
-        failed: The errors of the steps, by path.
-    """
+def failure_words(state: ExecutionState) -> str:
+    """Return what a model is asked for where steps of an execution failed."""
+    failed = ((node.path, node.error or {}) for node in failed_steps(state)[:_SHOWN_FAILURES])
     told = [
         f"- {path}: {error.get('code')}: {(error.get('message') or '')[:_SHOWN_CHARS]}"
-        for path, error in [*failed.items()][:_SHOWN_FAILURES]
+        for path, error in failed
     ]
     return "\n".join(
         [

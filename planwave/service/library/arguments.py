@@ -140,6 +140,23 @@ def check_plan_arguments(
         raise TypeError(f"on_progress is a function that takes an event, not {on_progress!r}")
 
 
+def check_replan_arguments(
+    words: object, provider: object, model: object, on_progress: object, *, dry_run: object
+) -> None:
+    """Check what a model is asked to change; see ``check_plan_arguments``.
+
+    Raises:
+        TypeError: An argument is of another type; the change is not only proposed, and has no progress to report.
+    """
+    what = "what is to be different"
+    check_plan_arguments(what, "" if words is None else words, provider, model, on_progress)
+    check_flags(dry_run=dry_run)
+    if on_progress is not None and not dry_run:
+        raise TypeError(
+            "on_progress is for dry_run=True; the events of the run show a change that is made"
+        )
+
+
 def check_flags(**flags: object) -> None:
     """Check that arguments are True or False.
 

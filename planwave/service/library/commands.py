@@ -12,7 +12,7 @@ from planwave.executor.driver.execution import Execution
 from planwave.executor.program import Program
 from planwave.graph.protocols import NodeTypes, Suspension
 from planwave.graph.reading.documents import read_graph
-from planwave.service.executions.command_rules import Command, Resume, Revise, told_by_rule
+from planwave.service.executions.command_rules import Command, Replan, Resume, Revise, told_by_rule
 
 CommandT = TypeVar("CommandT", bound=Command)
 _RESUME: Final = Resume(waits=True)
@@ -66,6 +66,10 @@ class RunCommands:
         """Return the graphs that the pending commands make of that of the run."""
         return [Program(read_graph(each.graph)[0], catalogue) for each in self.of(Revise)]
 
+    def need_planner(self, state: ExecutionState) -> bool:
+        """Return whether a model is to write a change of the run once it is driven."""
+        return bool(self.of(Replan)) or state.changes.open is not None
+
     def clear(self) -> None:
         """Forget what is pending; the run rests until it is told to go on."""
         self.pending, self.is_due = [], False
@@ -109,7 +113,7 @@ class RunCommands:
             if not reply.done() or reply.cancelled():
                 continue
             if isinstance(
-                command, Revise
+                command, Revise | Replan
             ):  # what it was refused for then, also where the run has ended since
                 reply.result()
             with told_by_rule(command, state):

@@ -22,10 +22,12 @@ from planwave.nodes.model_choice import named_model
 from planwave.principals import LIBRARY
 from planwave.service.executions.command_rules import (
     NOTE_CHARS,
+    Replan,
     Revise,
     change_findings,
     hash_of_graph,
     require_changeable,
+    require_failed,
 )
 from planwave.service.executions.run_spec import require_inputs_for
 from planwave.service.library.environment import RunDependencies, RunEnvironment
@@ -112,14 +114,46 @@ def _shown(
     return additions_of(before, graph, *parts), forecast_of_rest(state, graph, *parts)
 
 
+def replan_command(
+    words: str | None, chosen: tuple[str | None, str | None], state: ExecutionState
+) -> Replan:
+    """Return the command that has a model change the graph of a run.
+
+    Args:
+        words: What is to be different; None for what replaces the steps that failed.
+        chosen: The provider and the model; None for the default.
+        state: The state of the run.
+
+    Raises:
+        Conflict, InputError: See ``Replan.check``.
+    """
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    from planwave.service.plans.proposals import require_words
+
+    if words is not None:
+        require_words(words, None)
+    expected = [state.plan_hash or hash_of_graph(state)]
+    command = Replan(words, expected, LIBRARY.as_json(), *named_model(*chosen))
+    command.check(state)
+    return command
+
+
 def require_services(
-    command: Revise, dependencies: RunDependencies | None, catalogue: NodeTypes
+    command: Revise | Replan, dependencies: RunDependencies | None, catalogue: NodeTypes
 ) -> None:
-    """Refuse a change of a run that goes on and has no services, which the changed graph needs.
+    """Refuse a change of a run that goes on and has no services, which a model or the changed graph needs.
 
     Raises:
         Conflict: ``no-services``.
     """
+    if isinstance(command, Replan):
+        if dependencies is None or dependencies.planner is None:
+            raise Conflict(
+                "a model is to change the run, which began without services that have a planner",
+                code="no-services",
+                hint="pass services=… where the run begins, or ask while it waits: it opens them when it goes on",
+            )
+        return
     has_services = dependencies is not None and dependencies.services is not None
     if has_services or not uses_services(Program(read_graph(command.graph)[0], catalogue)):
         return
@@ -133,14 +167,18 @@ def require_services(
 async def propose(
     environment: RunEnvironment,
     state: ExecutionState,
-    words: str,
+    words: str | None,
     chosen: tuple[str | None, str | None],
     on_progress: Callable[[PlanEvent], None] | None,
 ) -> Proposal:
     """Have a model write a change of a run; see ``Run.replan``."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    from planwave.service.executions.written_changes import failure_words
     from planwave.service.plans.proposals import plan_of_run, replan_document, require_words
 
+    if words is None:
+        require_failed(state)
+        words = failure_words(state)
     require_words(words, None)
     if state.status not in ENDED_STATUS:  # else a fork takes it
         require_changeable(state, None)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from typing_extensions import Unpack
 
@@ -17,22 +17,22 @@ from planwave.events import Event, ExecutionState
 from planwave.events.types import TypedEvent, typed_event
 from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import Subscription
-from planwave.executor.driver.revisions import plan_changed
+from planwave.executor.driver.revisions import change_requested, plan_changed
 from planwave.graph.model import Graph, Json
 from planwave.planner.cost_estimate import require_default_model
 from planwave.planner.plan_check import require_for_author
 from planwave.principals import LIBRARY
 from planwave.service.executions.answers import request_answered
-from planwave.service.executions.command_rules import Answer, Cancel, Revise
+from planwave.service.executions.command_rules import Answer, Cancel, Replan, Revise
 from planwave.service.executions.fork import ForkRequest, NodeChanges, failed_nodes
-from planwave.service.executions.plan_approval import approval_request
 from planwave.service.executions.session import ExecutionSession
+from planwave.service.library import proposals
 from planwave.service.library.arguments import (
     NOT_GIVEN,
     ReplanArguments,
     answer_of,
     check_fork_arguments,
-    check_plan_arguments,
+    check_replan_arguments,
     check_text,
     known_arguments,
 )
@@ -45,7 +45,7 @@ from planwave.service.library.environment import (
 )
 from planwave.service.library.event_loops import require_no_loop, run_now, running_loop
 from planwave.service.library.graphs import GraphSource, build_graph, uses_services
-from planwave.service.library.proposals import Proposal, propose, require_services, revise_command
+from planwave.service.library.proposals import Proposal
 from planwave.service.library.results import RunResult, result_of
 from planwave.service.library.sources import (
     LoadedRun,
@@ -106,9 +106,7 @@ class Run:
             )
 
         def __iter__(self) -> Any:
-            raise TypeError(
-                "a run is iterated over with 'async for'; run.wait() returns its result"
-            )
+            raise TypeError("iterate over a run with 'async for'; run.wait() returns its result")
 
     def __repr__(self) -> str:
         if not isinstance(self._source, LoadedRun):
@@ -158,9 +156,7 @@ class Run:
         note: str = NOT_GIVEN,
         form: Mapping[str, Json] = NOT_GIVEN,
     ) -> Run:
-        """Answer an open request; the run continues when it is awaited or iterated over again.
-
-        Call it from any thread.
+        """Answer an open request, from any thread; the run continues when it is awaited or iterated over again.
 
         Args:
             request_id: The id in ``RunResult.requests``, or in the event ``node.waiting``.
@@ -169,9 +165,6 @@ class Run:
             value: What the step goes on with, where the request shows a value that may be changed.
             note: A text for the steps after it.
             form: The values of the form that the request shows.
-
-        Returns:
-            This run.
 
         Raises:
             InvalidAnswer: It is not a valid answer to this request.
@@ -216,58 +209,72 @@ class Run:
         check_text("a note", note)
         if self._commands.of(Revise):
             raise plan_changed()
-        loaded, catalogue = self._loaded, self.environment.catalogue
-        command = revise_command(graph, note, loaded, catalogue, self._dependencies)
+        parts = self._loaded, self.environment.catalogue, self._dependencies
+        return self._give(proposals.revise_command(graph, note, *parts))
+
+    def _give(self, command: Revise | Replan) -> Run:
+        """Send a command to the driver of this run, or keep it until the run is driven."""
         if (execution := self._running_execution) is None:
             self._commands.pending.append(command)
             return self
-        require_services(command, self._dependencies, catalogue)
-        self._send(partial(self._commands.send, command, execution, loaded.state()))
+        proposals.require_services(command, self._dependencies, self.environment.catalogue)
+        self._send(partial(self._commands.send, command, execution, self._loaded.state()))
         return self
 
+    @overload
+    async def replan(
+        self, words: str | None = None, *, provider: str | None = None, model: str | None = None
+    ) -> Run: ...
+    @overload
+    async def replan(
+        self, words: str | None = ..., *, dry_run: Literal[True], **more: Unpack[ReplanArguments]
+    ) -> Proposal: ...
     @hides_inner_frames
     @known_arguments
     async def replan(
         self,
-        words: str,
+        words: str | None = None,
         *,
         provider: str | None = None,
         model: str | None = None,
+        dry_run: bool = False,
         on_progress: Callable[[PlanEvent], None] | None = None,
-    ) -> Proposal:
-        """Have a model propose a change of the run, which goes on as it is until [revise][planwave.Run.revise] takes it.
+    ) -> Run | Proposal:
+        """Have a model change this run, which starts nothing meanwhile, and return it; or propose a change.
 
-        Of a run that has ended, ``run.fork(graph=proposal.graph)`` takes it.
+        ``plan.revised`` or ``plan.refused`` is what comes of it. A change that reaches something new leaves the run
+        ``paused``: ``answer`` decides. A run that rests continues when it is awaited again.
 
         Args:
-            words: What is to be different.
+            words: What is to be different; None for what replaces the steps that failed.
             provider: See [plan][planwave.plan].
             model: See [plan][planwave.plan].
-            on_progress: See [plan][planwave.plan].
+            dry_run: Return what a model proposes: [revise][planwave.Run.revise] takes it, and of a run that has ended
+                ``run.fork(graph=proposal.graph)``.
+            on_progress: See [plan][planwave.plan]; with ``dry_run`` only.
 
         Raises:
-            InputError: ``nothing-changed``: the words ask for nothing that can be done, as the model says.
-            Conflict: The graph of the run cannot be changed now; see [revise][planwave.Run.revise].
-            PlanInvalid, ProviderError, TypeError: See [plan][planwave.plan].
+            InputError, Conflict, PlanInvalid, ProviderError, TypeError: See ``revise``, and ``planwave.plan``.
         """
-        check_plan_arguments("what is to be different", words, provider, model, on_progress)
-        state = self._loaded.state()
-        return await propose(self.environment, state, words, (provider, model), on_progress)
+        check_replan_arguments(words, provider, model, on_progress, dry_run=dry_run)
+        state, chosen = self._loaded.state(), (provider, model)
+        if dry_run:
+            return await proposals.propose(self.environment, state, words, chosen, on_progress)
+        if self._commands.of(Replan):
+            raise change_requested()
+        return self._give(proposals.replan_command(words, chosen, state))
 
-    @hides_inner_frames
-    def replan_sync(self, words: str, **arguments: Unpack[ReplanArguments]) -> Proposal:
-        """Return what [replan][planwave.Run.replan] proposes, from code without an event loop."""
+    def replan_sync(self, words: str | None = None, **arguments: Any) -> Any:
+        """Do what [replan][planwave.Run.replan] does, from code without an event loop."""
         require_no_loop("run.replan_sync", "run.replan(…)")
-        return asyncio.run(self.replan(words, **arguments))
+        replan: Any = self.replan
+        return asyncio.run(replan(words, **arguments))
 
     def resume(self) -> Run:
         """Continue a run that was interrupted or paused; await it or iterate over it.
 
         If all its open requests have a time limit, it waits for these instead of ending as ``paused``.
         A run that is awaited just now continues anyway, and may end before it could be resumed.
-
-        Returns:
-            This run.
 
         Raises:
             Conflict: When it is awaited: it has ended, or waits for an answer without a time limit.
@@ -304,7 +311,6 @@ class Run:
         Raises:
             GraphInvalid, InputError, Conflict: When it is awaited: the changes are invalid, or this
                 run has not ended and is not paused. At once: ``graph`` has errors.
-            TypeError: An argument is of another type.
         """
         check_fork_arguments(set, changes, rerun)
         new = None if graph is None else build_graph(graph, self.environment.catalogue)
@@ -546,7 +552,8 @@ class Run:
         with self._rejected_once():
             loaded.program = session.bind()
         programs = [loaded.program, *self._commands.changed_programs(environment.catalogue)]
-        needs_planner = spec.written_by or spec.options.max_replans
+        may_replan = spec.options.max_replans or self._commands.need_planner(loaded.state())
+        needs_planner = spec.written_by or may_replan
         if dependencies.services is None and (needs_planner or any(map(uses_services, programs))):
             opening = dependencies.open_services(spec.goal)
             providers = (await resources.enter_async_context(opening)).providers
@@ -583,17 +590,11 @@ class Run:
     async def _prepare(
         self, session: ExecutionSession, store: RunStore, loaded: LoadedRun, observed: OnEvents
     ) -> Execution:
-        plan_hash, spec, approval = session.hash_to_approve(), loaded.spec, None
-        if plan_hash is not None:
-            # Another graph is another run here: there is no execution that a changed plan could replace.
-            approval = approval_request(
-                plan_hash, title=spec.title, goal=spec.goal, is_editable=False
-            )
         return await session.prepare(
             RunJournal(store, loaded),
             parks="always",
             waits_for=self._commands.waits_for,
-            approval=approval,
+            approval=loaded.approval_request(session.hash_to_approve()),
             causes=loaded.causes,
             on_events=observed,
         )

@@ -27,6 +27,7 @@ from planwave.service.executions.fork import (
     fork_spec,
     require_owned,
 )
+from planwave.service.executions.plan_approval import approval_request
 from planwave.service.executions.run_spec import (
     RunSpec,
     new_execution,
@@ -92,6 +93,16 @@ class LoadedRun:
         if any(event.type == "plan.revised" for event in events):
             self.spec = run_spec_from_events(self.record.execution_id, self.events, None)
             self.program = None
+
+    def approval_request(self, plan_hash: str | None) -> dict[str, Json] | None:
+        """Return the request for approval of its graph; None where nobody approves it.
+
+        Another graph is another run here: there is no execution that a changed plan could replace.
+        """
+        if plan_hash is None:
+            return None
+        title, goal = self.spec.title, self.spec.goal
+        return approval_request(plan_hash, title=title, goal=goal, is_editable=False)
 
     async def read_calls(self, store: RunStore) -> None:
         """Read what is recorded of its calls."""

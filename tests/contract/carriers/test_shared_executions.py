@@ -23,7 +23,7 @@ from planwave.service.carriers.carrier import CarrierUnavailable, Rest
 from planwave.service.chats import reply_runs
 from planwave.service.chats.chat_documents import UserContent
 from planwave.service.executions import carried as carried_module
-from planwave.service.executions.command_rules import Revise
+from planwave.service.executions.command_rules import Replan, Revise
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.service import Service
 from planwave.settings import Limits
@@ -166,6 +166,11 @@ async def changed_begun(executions: ExecutionService, own: str, _: str) -> None:
         raise
 
 
+async def replanned(executions: ExecutionService, own: str, _: str) -> None:
+    by = current_principal().as_json()
+    await executions.send_command(own, Replan("another way", None, by))
+
+
 COMMANDS: dict[str, Any] = {
     "start": lambda e, own, _: e.start(own),
     "cancel": lambda e, own, _: e.cancel(own, "enough"),
@@ -179,6 +184,7 @@ COMMANDS: dict[str, Any] = {
     "answer none": lambda e, own, _: e.answer(own, "r99", SEND),
     "revise": revised,
     "revise what has begun": changed_begun,
+    "replan": replanned,
     "fork": lambda e, own, _: e.fork(own, rerun=["last"], start=False),
     "retry": lambda e, own, _: e.retry(own, start=False),
 }
@@ -416,6 +422,28 @@ async def test_a_change_that_a_worker_asks_about_is_decided_at_the_api(
         with pytest.raises(Conflict) as late:
             await api.answer(own, request.request_id, {"decision": decision})
         assert late.value.code == "request-answered"
+
+
+async def test_words_at_the_api_become_a_change_in_the_process_that_drives_the_execution(
+    open_fleet: OpenFleet,
+) -> None:
+    added = {
+        "op": "add_node",
+        "node": {"id": "more", "name": "More", "type": "text", "data": {"text": "x"}},
+    }
+    models = WatchedModel([changes(added)])
+    async with open_fleet(planner=planner_of(models)) as fleet:
+        api = fleet.api
+        own = await fleet.execute()
+        assert await fleet.held(own) == "worker-0"
+        accepted = await api.changes.replan(own, "also more")
+        assert accepted == {"execution_id": own, "change": 1}
+        await api.executions.answer(own, await fleet.asked(own), SEND)
+        assert (await api.executions.wait(own)).status == "completed"
+        state = await api.executions.state(own)
+        assert [each["by"] for each in state.changes.records] == ["person"]
+        assert state.nodes["more"].status == "completed"
+        assert len(models.requests) == (await api.executions.document(own))["usage"]["calls"] == 1
 
 
 async def test_a_change_that_a_person_makes_at_the_api_asks_with_all_that_the_worker_shows(

@@ -32,7 +32,7 @@ ROUTES = sorted(
     if "{execution_id}" in (route.path or "")
 )
 COMMANDS = {"answer", "cancel", "cancel_unneeded", "create", "delete_execution", "execute", "fork", "preview_fork"} | {
-    "join", "label", "leave", "pause", "promote", "replan", "report", "resume", "retry", "revise", "send_command", "settle_delivery", "start",
+    "join", "label", "leave", "pause", "promote", "propose", "replan", "report", "resume", "retry", "revise", "send_command", "settle_delivery", "start",
     "store_answer", "supersede",
 }  # fmt: skip
 PUSHED = {"subscribe", "watch"}

@@ -210,7 +210,7 @@ _MESSAGES = [{"role": "user", "content": "hi"}]
 STREAMS = (
     Stream("ExecutionEventStream", "/api/executions/{execution}/events", for_tokens=True),
     Stream("PlanStream", "/api/plan?stream=1", {"prompt": "do it"}),
-    Stream("PlanStream", "/api/executions/{execution}/replan?stream=1", {"request": "do it"}),
+    Stream("PlanStream", "/api/executions/{execution}/replan?stream=1", {"request": "do it", "dry_run": True}),
     Stream("ReplyEventStream", "/api/chats/{chat}/messages/{reply}/events"),
     Stream("ChatChangeStream", "/api/chats/{chat}/events"),
     Stream(

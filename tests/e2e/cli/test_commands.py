@@ -476,26 +476,42 @@ def test_refine_takes_what_reaches_something_new_from_a_person_alone(
     assert "is at revision 2" in invoke(*accept[1].split()).output
 
 
-def test_replan_shows_how_a_run_could_go_on_and_takes_it_only_when_told(llm: FakeLLMServer) -> None:
+def test_replan_changes_a_run_that_waits_and_shows_what_was_changed(llm: FakeLLMServer) -> None:
     execute_graph(approval_graph())
     node = {"id": "sum", "name": "Sum", "type": "text", "data": {"text": "Sum"}}
     reply = json.dumps({"answer": "Adds a sum.", "operations": [{"op": "add_node", "node": node}]})
     llm.add(TextReply(reply))
-    done = invoke("replan", "last", "add a sum")
+    done = invoke("replan", "last", "add a sum", "--dry-run")
     assert done.exit_code == 0, done.output
     assert "+ node sum" in done.stdout
-    assert "The execution goes on as it was." in done.output
-    assert "changes" not in json.loads(invoke("show", "last", "--json").stdout)
+    assert "changes" not in invoke_json("show", "last")
     llm.add(TextReply(reply))
-    done = invoke("replan", "last", "add a sum", "--yes")
-    shown = json.loads(invoke("show", "last", "--json").stdout)
-    assert [each["note"] for each in shown["changes"]] == ["in words: add a sum"]
+    done = invoke("replan", "last", "add a sum")
+    assert done.stdout.index("Adds a sum.") < done.stdout.index("+ node sum"), done.output
+    shown = invoke_json("show", "last")
+    assert [(each["by"], each["note"]) for each in shown["changes"]] == [("person", "Adds a sum.")]
     assert (shown["status"], shown["node_results"]["sum"]) == ("paused", "Sum")
+    assert shown["usage"]["calls"] == 1, "the call of the proposal is not of the run"
+    llm.add(TextReply(json.dumps({"answer": "There is one already.", "operations": []})))
+    done = invoke("replan", "last", "add a sum")
+    assert (done.exit_code, "goes on as it was: There is one already." in done.stderr) == (2, True)
+
+
+def test_replan_asks_a_person_about_a_change_that_reaches_something_new(llm: FakeLLMServer) -> None:
+    execute_graph(approval_graph())
     agent = {"id": "more", "name": "More", "type": "agent", "description": "Write it out"}
-    llm.add(TextReply(reply.replace(json.dumps(node), json.dumps(agent))))
+    operations = [{"op": "add_node", "node": agent}]
+    llm.add(TextReply(json.dumps({"answer": "Writes more.", "operations": operations})))
     done = invoke("replan", "last", "do what the draft says", "--yes")
-    assert "The execution goes on as it was." in done.output, "it reaches a model that is new"
-    assert len(json.loads(invoke("show", "last", "--json").stdout)["changes"]) == 1
+    assert "! " in done.stdout, "what is new is shown"
+    assert "planwave answer" in done.output
+    shown = invoke_json("show", "last")
+    assert (shown["status"], "changes" in shown) == ("paused", False)
+    (asked,) = [each for each in shown["requests"] if each["request"]["kind"] == "plan-change"]
+    done = invoke("answer", "last", asked["request_id"], "--decision", "reject")
+    refused = invoke_json("show", "last")["refused_changes"]
+    assert [each["error"]["code"] for each in refused] == ["change-rejected"]
+    assert len(llm.requests) == 1, "nothing of the change has run"
 
 
 def test_replan_of_an_ended_run_starts_a_fork_with_that_plan(llm: FakeLLMServer) -> None:
@@ -552,7 +568,6 @@ def test_replan_without_words_replaces_what_failed(llm: FakeLLMServer) -> None:
     done = invoke("replan", "last")
     assert done.exit_code == 2
     assert "has failed" in done.stderr
-    assert "planwave replan" in done.stderr
     assert len(llm.requests) == 1, "nobody is asked where nothing failed"
 
 

@@ -56,9 +56,7 @@ def test_the_commands_lead_to_a_run_that_is_changed_while_it_waits_and_after_its
         fork: dict[str, Any] = json.loads(reader.run("planwave show last --json"))
         parent_id = fork["parent"]["execution_id"]
         parent: dict[str, Any] = json.loads(reader.run(f"planwave show {parent_id} --json"))
-    assert [each["note"] for each in parent["changes"]] == [
-        "in words: also cover the running costs"
-    ]
+    assert [each["note"] for each in parent["changes"]] == ["Adds a step for the running costs."]
     reused = {each["path"]: each["reused"] is not None for each in fork["nodes"]}
     assert reused == {
         "draft": True, "check": True, "letter": True, "costs": True, "french": False,

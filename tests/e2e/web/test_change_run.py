@@ -189,7 +189,7 @@ async def test_a_change_in_words_is_drawn_over_the_plan_and_outlives_one_that_co
     await page.get_by_role("radio", name="In words").click()
     words = page.get_by_label("What is to be different")
     await words.fill(WORDS)
-    await words.press("Control+Enter")
+    await page.get_by_role("button", name="Only propose it").click()
     await expect(page.get_by_role("main")).to_contain_text("A change is being written")
     await expect(page.get_by_role("button", name="Ask, waiting")).to_be_visible()
     await assert_accessible_at_widths(page, "change-written")
@@ -197,7 +197,7 @@ async def test_a_change_in_words_is_drawn_over_the_plan_and_outlives_one_that_co
     model.replies = {WORDS: PROPOSED}
     gate.set()
     await expect(words).to_have_value(WORDS)
-    await page.get_by_role("button", name="Write the change").click()
+    await page.get_by_role("button", name="Only propose it").click()
     proposal = page.get_by_role("complementary", name="The proposal")
     await expect(proposal).to_contain_text("Adds the costs, and sends nothing.")
     await expect(page.get_by_role("button", name="Costs, new")).to_be_visible()
@@ -214,7 +214,7 @@ async def test_a_change_in_words_is_drawn_over_the_plan_and_outlives_one_that_co
     await expect(page.get_by_role("alert")).to_contain_text("Another change of this run came first")
     await page.get_by_role("button", name="Read the run again, with your words").click()
     await expect(words).to_have_value(WORDS)
-    await page.get_by_role("button", name="Write the change").click()
+    await page.get_by_role("button", name="Only propose it").click()
     await expect(proposal).to_be_visible()
     await page.get_by_role("button", name="Change the run").click()
     await page.wait_for_url(f"**/runs/{execution_id}")
@@ -224,6 +224,38 @@ async def test_a_change_in_words_is_drawn_over_the_plan_and_outlives_one_that_co
     await expect(changes.first).to_contain_text(f"in words: {WORDS}")
     await expect(changes.last).to_contain_text("first")
     await end(page, execution_id)
+
+
+async def test_words_hold_the_run_while_they_become_a_change_and_it_goes_on_with_that(
+    pages: Pages, model: ScriptedModel
+) -> None:
+    gate = Gate()
+    text = {"id": "costs", "name": "Costs", "type": "text", "data": {"text": "3 EUR."}}
+    adds = {"op": "add_node", "node": text}
+    wires = {"op": "add_edge", "edge": {"source": "draft", "target": "costs"}}
+    reply = json.dumps({"answer": "Adds the costs.", "operations": [adds, wires]})
+    model.replies = {WORDS: TextReply(reply, chunks=8, gates={8: gate})}
+    page = await pages.open(None)
+    execution_id = await opened(page)
+    await page.get_by_role("radio", name="In words").click()
+    await page.get_by_label("What is to be different").fill(WORDS)
+    await assert_accessible_at_widths(page, "change-words")
+    await page.get_by_role("button", name="Change the run").click()
+    await page.wait_for_url(re.compile(rf"/runs/{execution_id}$"))
+    run = page.get_by_role("main")
+    await expect(run).to_contain_text(
+        "A model writes a change of the plan, as a person asks for it"
+    )
+    await expect(page.get_by_role("button", name="Costs, new")).to_be_visible()
+    await assert_accessible_at_widths(page, "change-asked-for")
+    gate.set()
+    await expect(page.get_by_role("button", name="Costs, completed").first).to_be_visible()
+    await page.get_by_role("button", name="Plan changed 1 time").click()
+    changes = page.get_by_role("dialog", name="Changes of the plan").get_by_role("listitem")
+    await expect(changes.first).to_contain_text("Adds the costs.")
+    await end(page, execution_id)
+    types = await stored_events(page, execution_id)
+    assert types.index("plan.requested") < types.index("plan.revised")
 
 
 async def test_the_plan_of_each_moment_is_shown_with_what_a_change_made_of_it(

@@ -147,6 +147,9 @@ class PlannerByGoal:
         reading = RevisionReading("{}", answer="There is nothing to change.")
         return Revision(reading, provider or "openai", model or "gpt-5.1", [])
 
+    def require_reviser(self, provider: str | None, model: str | None) -> None:
+        """Let any model change a plan."""
+
 
 @dataclass
 class RunningServer:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from planwave.errors import InputError
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan
 from planwave.nodes.registry import Registry
@@ -43,6 +44,10 @@ class FixedPlanner:
             if on_progress is not None:
                 on_progress(each)
         return replace(self.plan, user_prompt=prompt)
+
+    async def revise(self, *_: object, **__: object) -> NoReturn:
+        """Find nothing that could be changed."""
+        raise InputError("nothing can be changed here", code="nothing-changed")
 
 
 class LastingStore(MemoryStore):

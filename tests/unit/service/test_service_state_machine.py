@@ -566,6 +566,9 @@ def changed(graph: Graph, choose: Random) -> Graph:
 class Changes:
     """Writes a change as a model does, after a while; the same one where it is asked for it again."""
 
+    def require_reviser(self, provider: str | None, model: str | None) -> None:
+        """Any model can."""
+
     async def revise(
         self,
         plan: RevisedPlan,
@@ -603,11 +606,20 @@ class ChangedExecutions(Executions):
 
     @rule(seed=SEEDS)
     def replan(self, seed: int) -> None:
-        """Have a model write a change in words; a person takes it at another moment, or never."""
+        """Have a model make a change in words, which holds the execution meanwhile."""
+        own = self._one(Random(seed).randrange(1_000))  # noqa: S311 - a test's choices
+        with suppress(InputError):
+            accepted = self.do(self.service.changes.replan(own, f"as {seed} says"))
+            assert accepted["change"] == self._state(own).changes.newest
+            self.happened.add("a change that a person has a model write")
+
+    @rule(seed=SEEDS)
+    def propose(self, seed: int) -> None:
+        """Have a model propose a change in words; a person takes it at another moment, or never."""
         own = self._one(Random(seed).randrange(1_000))  # noqa: S311 - a test's choices
         before = self._stored(own)
         with suppress(InputError):
-            proposal = self.do(self.service.changes.replan(own, f"otherwise, as {seed} says"))
+            proposal = self.do(self.service.changes.propose(own, f"otherwise, as {seed} says"))
             self.proposals.append(proposal)
         if fold(before).is_over:
             assert self._stored(own) == before
@@ -690,4 +702,5 @@ def test_many_histories_of_executions_that_are_changed_keep_the_same_promises() 
     run_state_machine_as_test(ChangedExecutions, settings=more)
     changes = {"plan.requested", "plan.revised", "execution.completed"}
     in_words = {"a change in words", "a fork with a proposal"}
+    in_words.add("a change that a person has a model write")
     assert changes | in_words <= ChangedExecutions.happened

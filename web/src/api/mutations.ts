@@ -161,6 +161,21 @@ export function useRevise(executionId: string) {
   });
 }
 
+/** Have a model change the graph of an execution that runs or waits and still has the hash. */
+export function useReplanRun(executionId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ hash, request }: { hash: string; request: string }) =>
+      call("replanExecution", {
+        path: { execution_id: executionId },
+        body: { request },
+        ...(hash !== "" && { ifMatch: hash }),
+        key: newKey(),
+      }),
+    onSuccess: () => executionChanged(client, executionId),
+  });
+}
+
 /** Make a changed execution out of one that has ended or is paused. */
 export function useFork(executionId: string) {
   return useCommand(executionId, (body: Body<"forkExecution">) =>

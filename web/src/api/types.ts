@@ -655,8 +655,10 @@ export type PlanChangeResponse = {
   /** The hash of the graph before it. */
   base: string;
   hash: string;
-  /** Why it was made, in the words of who asked for it. */
+  /** Why it was made, in the words of who asked for it; of a change that a model wrote, what the model says of it. */
   note: string;
+  /** What asked for it: a step that failed, a step that found out, a person; null in executions of earlier versions. */
+  by: "failure" | "node" | "person" | null;
   revised_by: PrincipalDocument | null;
   graph_change: GraphChangeDocument;
   /** The steps that it dropped although they had begun, as they were by then. */
@@ -671,6 +673,12 @@ export type PlanRepair = {
   diagnostics: DiagnosticResponse[];
 };
 
+/** The model that a person has chosen to write a change; null is the default. */
+export type ChangeWriterResponse = {
+  provider: string | null;
+  model: string | null;
+};
+
 /** A change of its own graph that an execution waits for; nothing starts until it is made or refused. */
 export type PlanRequestResponse = {
   /** The number that it will have. */
@@ -681,17 +689,29 @@ export type PlanRequestResponse = {
   path?: string;
   /** What is asked for, in words. */
   request?: string;
+  /** Who has a model write it. */
+  requested_by?: PrincipalDocument;
+  /** Whom a person asks to write it; absent where the person has written it. */
+  writer?: ChangeWriterResponse;
 };
 
-/** A change of its own graph that an execution waits for: nothing starts until it is made or refused. `change` is the number that it will have. `by` says what asked for it: the failure of the node at `path`, that node itself, or a person; the last two with a `request` in words. */
+/** The model that a person has chosen to write a change; null is the default. */
+export type WriterDocument = {
+  provider: string | null;
+  model: string | null;
+};
+
+/** A change of its own graph that an execution waits for: nothing starts until it is made or refused. `change` is the number that it will have. `by` says what asked for it: the failure of the node at `path`, that node itself, or a person; the last two with a `request` in words. A person who has a model write it has chosen the `writer`, and without words asks for what replaces the steps that failed; who has written it has none. */
 export type PlanRequestedData = {
   change: number;
   by: "failure" | "node" | "person";
   request?: string;
   path?: string;
+  requested_by?: PrincipalDocument;
+  writer?: WriterDocument;
 };
 
-/** A change of the graph: `change` counts them from 1, `base` and `hash` are of the graphs before and after it. `floor` is the lowest wave of nodes that have not begun; `waves`, `linked` and `not_reached` as in `execution.started`. */
+/** A change of the graph: `change` counts them from 1, `base` and `hash` are of the graphs before and after it. `by` says what asked for it, and `revised_by` which person did, or approved it. `floor` is the lowest wave of nodes that have not begun; `waves`, `linked` and `not_reached` as in `execution.started`. */
 export type PlanRevisedData = {
   change: number;
   base: string;
@@ -702,6 +722,7 @@ export type PlanRevisedData = {
   linked?: string[];
   not_reached?: string[];
   note?: string;
+  by?: "failure" | "node" | "person";
   revised_by?: PrincipalDocument;
 };
 
@@ -2291,6 +2312,13 @@ export type ProvidersResponse = {
   details: ProviderDetails[];
 };
 
+/** A change of the graph of an execution that a model is writing; nothing of the execution starts meanwhile. */
+export type ReplanAccepted = {
+  execution_id: string;
+  /** The number that it will have: of `plan.requested`, and then of `plan.revised` or `plan.refused`. */
+  change: number;
+};
+
 /** A new reply, which may not have started. */
 export type ReplyResponse = {
   chat_id: string;
@@ -2868,12 +2896,14 @@ export type RefineRequest = {
 
 /** What is to be different. */
 export type ReplanRequest = {
-  /** What is to be different, in your words. */
-  request: string;
+  /** What is to be different, in your words; without them, what replaces the steps that failed. */
+  request?: string | null;
   /** Who writes the change; else the default. */
   provider?: string | null;
   /** A model of that provider. */
   model?: string | null;
+  /** Only propose a change: the execution goes on as it is, or has ended. */
+  dry_run?: boolean;
 };
 
 /** Without a body, it is started at once. */
@@ -3262,7 +3292,7 @@ export type Operations = {
       stream?: boolean;
     };
     body: ReplanRequest;
-    answer: ReplanResponse;
+    answer: ReplanResponse | ReplanAccepted;
   };
   /** Pause an execution: `POST /api/executions/{execution_id}/pause`. */
   pauseExecution: {

@@ -132,7 +132,7 @@ const REQUESTED_BY = {
 };
 
 /** Return what is said of a change that was requested, in the words of the service's logs. */
-export function requestOfChange({ by, path, request }: PlanRequestedData): string {
-  const why = REQUESTED_BY[by](path ?? "");
+export function requestOfChange({ by, path, request, writer }: PlanRequestedData): string {
+  const why = writer ? "is being written as a person asks for it" : REQUESTED_BY[by](path ?? "");
   return request ? `${why}: ${request}` : why;
 }

@@ -94,19 +94,20 @@ def answer(
     async def tell(
         backend: Backend, execution_id: str, interrupt: Interrupt
     ) -> CommandResult | None:
-        return await _answer(ctx, backend, interrupt, execution_id, request, answer_box)
+        return await answer_request(ctx, backend, interrupt, execution_id, request, answer_box)
 
     exit_with(send_command(ctx, name, tell))
 
 
-async def _answer(
+async def answer_request(
     ctx: CommandContext,
     backend: Backend,
     interrupt: Interrupt,
     execution_id: str,
     request_id: str | None,
-    answer_box: tuple[Json] | None,
+    answer_box: tuple[Json] | None = None,
 ) -> CommandResult | None:
+    """Answer a request of an execution; without an answer, ask for it on the terminal."""
     console, requests = ctx.console(), await backend.executions.requests(execution_id)
     chosen = _find_request(ctx, execution_id, requests, request_id)
     if chosen is None:  # not open: the backend raises the error that says why

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Final, cast
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
+from planwave.cli.commands.executions.answer import answer_request
 from planwave.cli.commands.executions.control import CommandResult, exit_with, send_command
 from planwave.cli.commands.executions.forks import is_taken, read_graph_file, show_preview
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import counted, json_object
 from planwave.cli.inputs import read_goal
 from planwave.cli.options import ExecutionArgument, ProposalFlag, YesFlag, shared_options
-from planwave.errors import InputError
+from planwave.cli.prompts import terminal_prompter
+from planwave.cli.signals import Interrupt, Interrupted
+from planwave.cli.views.revisions import proposal_lines
+from planwave.errors import Conflict, InputError
 from planwave.events import ENDED_STATUS
-from planwave.service.executions.written_changes import failure_words
+from planwave.events.plan_changes import NO_GRAPH
+from planwave.events.request_text import is_change_request
+from planwave.events.types import PLAN_REFUSED, PLAN_REVISED
+from planwave.graph.editing.difference import graph_difference
+from planwave.graph.editing.revision import changed_graph
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
-    from planwave.cli.signals import Interrupt
+    from planwave.events import Event
     from planwave.graph.model import Json
     from planwave.service.executions.fork import ForkChanges
+    from planwave.shapes.common import GraphChangeDocument, GraphDocument
     from planwave.shapes.nodes import PlanChangeResponse
     from planwave.shapes.plans import ReplanResponse
 
-_NOTE_CHARS: Final = 1_000
-"""The longest note that a change may have."""
-_QUESTION: Final = ("Let the execution go on so? [y/N] ", "The execution goes on as it was.")
 _FORK_QUESTION: Final = ("The execution has ended. Fork it so? [y/N] ", "Nothing was started.")
 
 
@@ -80,14 +87,15 @@ def replan(
     yes: YesFlag = False,
     dry_run: ProposalFlag = False,
 ) -> None:
-    """Change an execution in words: a model proposes, you take it or not.
+    """Change an execution in words, by a model.
 
-    The proposal is shown, with all that it would reach and the plan does not yet. An execution that runs or waits goes on as
-    it is meanwhile, and with the change once you take it. Of one that has ended, a fork with the changed plan is started: steps
-    that the change does not affect are reused.
+    Of an execution that runs or waits nothing starts while the model writes the change; what runs goes on. The change is made
+    and shown at once, unless it would do or reach what the plan does not yet, or the plan needs an approval: then a person
+    decides, on this terminal or by `planwave answer`. Of an execution that has ended, a fork with the changed plan is proposed,
+    and started once you take it: steps that the change does not affect are reused.
 
-    On a terminal you are asked. `--yes` takes a proposal that reaches nothing new, and no other: the model reads what
-    steps gave, and that may come from anywhere.
+    `--yes` takes the proposal of a fork that reaches nothing new, and no other: the model reads what steps gave, and that may
+    come from anywhere. With `--dry-run` a change is proposed only, and the execution goes on as it is.
 
     For example:
 
@@ -100,59 +108,88 @@ def replan(
     async def tell(
         backend: Backend, execution_id: str, interrupt: Interrupt
     ) -> CommandResult | None:
-        request, note = await _request(backend, execution_id, asked)
-        proposal, has_ended = await _proposed(ctx, backend, execution_id, request)
-        question = _FORK_QUESTION if has_ended else _QUESTION
-        if not await is_taken(ctx, proposal, question, yes=yes, shows_only=dry_run):
+        has_ended = await _has_ended(backend, execution_id)
+        if not has_ended and not dry_run:
+            return await _replanned(ctx, backend, interrupt, execution_id, asked)
+        if has_ended:
+            ctx.console().text(f"{execution_id} has ended: what is proposed is a fork of it")
+        proposal = await backend.propose(execution_id, asked)
+        has_ended = await _has_ended(backend, execution_id)  # perhaps only meanwhile
+        if not await is_taken(ctx, proposal, _FORK_QUESTION, yes=yes, shows_only=dry_run):
             return None
         if dry_run:
             return await _show_only(ctx, backend, proposal, has_ended=has_ended)
-        if has_ended:
-            return await _forked(ctx, backend, proposal)
-        graph = cast("Mapping[str, Json]", proposal["graph"])
-        change = await backend.revise(execution_id, graph, note, proposal["base"])
-        return _told(ctx, execution_id, change)
+        return await _forked(ctx, backend, proposal)
 
     exit_with(send_command(ctx, name, tell))
 
 
-async def _request(backend: Backend, execution_id: str, asked: str | None) -> tuple[str, str]:
-    """Return what a model is asked for, and the note of such a change: the words, or else what failed.
-
-    Raises:
-        InputError: ``usage``: there are no words, and no step has failed.
-    """
-    if asked is not None:
-        return asked, f"in words: {asked}"[:_NOTE_CHARS]
-    failed = {
-        node["path"]: json_object(node["error_detail"])
-        for node in (await backend.executions.document(execution_id))["nodes"]
-        if node["status"] == "failed" and not node["handled"] and "[" not in node["path"]
-    }
-    if not failed:
-        raise InputError(
-            f"no step of execution {execution_id} has failed",
-            code="usage",
-            hint=f'say what is to be different: planwave replan {execution_id} "…"',
-        )
-    return failure_words(failed), f"as {', '.join(failed)} failed"[:_NOTE_CHARS]
-
-
-async def _proposed(
-    ctx: CommandContext, backend: Backend, execution_id: str, request: str
-) -> tuple[ReplanResponse, bool]:
-    """Return what a model proposes, and whether it is for a fork, as the execution has ended.
-
-    That is said before a model is paid, and looked at again after it: the execution may have ended meanwhile.
-    """
-    if await _has_ended(backend, execution_id):
-        ctx.console().text(f"{execution_id} has ended: what is proposed is a fork of it")
-    proposal = await backend.replan(execution_id, request)
-    return proposal, await _has_ended(backend, execution_id)
-
-
 async def _has_ended(backend: Backend, execution_id: str) -> bool:
     return (await backend.executions.get(execution_id)).status in ENDED_STATUS
+
+
+async def _replanned(
+    ctx: CommandContext,
+    backend: Backend,
+    interrupt: Interrupt,
+    execution_id: str,
+    request: str | None,
+) -> CommandResult | None:
+    """Have a model change an execution, and wait until that is made, refused, or asked about.
+
+    Raises:
+        InputError: It is not changed; the code says why.
+        Conflict: ``already-ended``: it ended before it was changed.
+    """
+    before = await backend.executions.document(execution_id)
+    accepted = await backend.replan(execution_id, request)
+    ctx.console().text("A model writes the change; nothing starts meanwhile.")
+    waiting = _outcome(backend, execution_id, accepted["change"], before["last_seq"])
+    try:
+        event = await interrupt.cancel_on_signal(waiting)
+    except Interrupted as left:
+        left.message = f"left; the change of {execution_id} is still being written"
+        raise
+    if event is None:
+        message = f"execution {execution_id} ended before it was changed"
+        raise Conflict(message, code="already-ended")
+    if event.type == PLAN_REFUSED.name:
+        error = json_object(event.data["error"])
+        message = f"execution {execution_id} goes on as it was: {error['message']}"
+        raise InputError(message, code=error["code"])
+    if event.type == PLAN_REVISED.name:
+        _show_change(ctx, cast("GraphDocument", before["graph"] or NO_GRAPH), event)
+        changes = (await backend.executions.document(execution_id)).get("changes") or []
+        return _told(ctx, execution_id, changes[accepted["change"] - 1])
+    request_id, asked = str(event.data["request_id"]), json_object(event.data["request"])
+    ctx.console().texts(proposal_lines(asked))
+    if not backend.runs_in_process and terminal_prompter(ctx.console()) is not None:
+        return await answer_request(ctx, backend, interrupt, execution_id, request_id)
+    return _asked(ctx, execution_id, accepted["change"], request_id, str(asked["hash"]))
+
+
+async def _outcome(backend: Backend, execution_id: str, change: int, after: int) -> Event | None:
+    """Return the event that says what came of a change; None where the execution ended before."""
+    async with aclosing(backend.executions.watch(execution_id, after=after)) as events:
+        async for event in events:
+            is_over = event.type in (PLAN_REVISED.name, PLAN_REFUSED.name)
+            if is_over and event.data["change"] == change:
+                return event
+            if event.type == "execution.paused" and is_change_request(event.data.get("request")):
+                return event
+    return None
+
+
+def _show_change(ctx: CommandContext, before: GraphDocument, event: Event) -> None:
+    """Show what a change that was made does."""
+    after = changed_graph(before, cast("GraphChangeDocument", event.data["graph_change"]))
+    difference = graph_difference(cast("dict[str, Any]", before), cast("dict[str, Any]", after))
+    shown: dict[str, Any] = {
+        "answer": event.data.get("note"),
+        "difference": {"title": None, **difference},
+        "additions": [],
+    }
+    ctx.console().texts(proposal_lines(shown))
 
 
 def _fork_changes(proposal: ReplanResponse) -> ForkChanges:
@@ -182,16 +219,24 @@ async def _forked(ctx: CommandContext, backend: Backend, proposal: ReplanRespons
 
 
 def _told(ctx: CommandContext, execution_id: str, change: PlanChangeResponse) -> CommandResult:
+    if (request_id := change.get("request_id")) is not None:
+        return _asked(ctx, execution_id, change["change"], request_id, change["hash"])
     what = change["graph_change"]
     parts = [
         f"{counted(len(what['nodes']), 'step')} new or changed",
         f"{counted(len(what['dropped_nodes']), 'step')} dropped",
     ]
     done = f"Changed {execution_id} (change {change['change']}): {', '.join(parts)}"
-    fields = {"change": change["change"], "hash": change["hash"]}
-    if (request_id := change.get("request_id")) is not None:
-        asks = f"A person has to approve the change of {execution_id} first: {', '.join(parts)}"
-        way = f"Answer with: {ctx.command_hint(f'answer {execution_id} {request_id}')}"
-        return CommandResult("paused", asks, way, json_fields={**fields, "request_id": request_id})
     see = f"Watch it with: {ctx.command_hint(f'watch {execution_id}')}"
+    fields = {"change": change["change"], "hash": change["hash"]}
     return CommandResult("executing", done, see, json_fields=fields)
+
+
+def _asked(
+    ctx: CommandContext, execution_id: str, change: int, request_id: str, plan_hash: str
+) -> CommandResult:
+    """Return what is said of a change that a person has to approve first."""
+    asks = f"A person has to approve change {change} of {execution_id} first"
+    way = f"Answer with: {ctx.command_hint(f'answer {execution_id} {request_id}')}"
+    fields = {"change": change, "hash": plan_hash, "request_id": request_id}
+    return CommandResult("paused", asks, way, json_fields=fields)

@@ -211,7 +211,7 @@ async def _replanned(backend: Backend, execution_id: str, words: str) -> ReplanR
             code="still-running",
             hint=f'to let it go on with a changed plan: planwave replan {execution_id} "…"',
         )
-    return await backend.replan(execution_id, words)
+    return await backend.propose(execution_id, words)
 
 
 async def is_taken(

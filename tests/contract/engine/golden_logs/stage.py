@@ -191,6 +191,9 @@ class Rewrites:
     def __init__(self, *graphs: Mapping[str, Any]) -> None:
         self._graphs = graphs
 
+    def require_reviser(self, provider: str | None, model: str | None) -> None:
+        """Any model can."""
+
     async def revise(
         self,
         plan: RevisedPlan,

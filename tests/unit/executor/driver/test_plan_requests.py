@@ -825,3 +825,117 @@ async def test_what_asks_while_a_change_is_written_asks_after_a_crash_too(second
     again = scene(writer, {"a": asks, "b": later}, graph, stored=stored, **options)
     assert await again.run() == "completed"
     assert [(each["change"], each["by"], each["path"]) for each in writer.asked[2:]] == asked
+
+
+# -- what a person asks for in words ---------------------------------------------------------------
+
+IN_WORDS: PlanRequestedData = {
+    "change": 1, "by": "person", "request": "another way",
+    "requested_by": {"kind": "local"}, "writer": {"provider": None, "model": None},
+}  # fmt: skip
+
+
+def ask(run: ExecutionHarness, at_s: float, change: int = 1) -> list[Any]:
+    """Ask for a change in words after a time; what comes of that is added to the list."""
+    outcomes: list[Any] = []
+
+    def request() -> None:
+        done = run.execution.request_change({**IN_WORDS, "change": change})
+        done.add_done_callback(lambda it: outcomes.append(it.exception()))
+
+    asyncio.get_running_loop().call_later(at_s, request)
+    return outcomes
+
+
+@virtual_time
+async def test_words_of_a_person_hold_what_has_not_begun_until_the_change_is_made() -> None:
+    writer = Writer(AFTER)
+    run = scene(writer, {"a": after(1), "slow": after(1.6)}, replan=None)
+    outcomes = ask(run, 0.5)
+    assert await run.run() == "completed"
+    assert run.event_names(*KINDS, *PLANS, "usage", *ENDS) == [
+        "node.started a",
+        "node.started slow",
+        "plan.requested",
+        "node.completed a",
+        "usage",
+        "plan.revised",
+        "node.started other",
+        "node.completed other",
+        "node.started c",
+        "node.completed c",
+        "node.completed slow",
+        "execution.completed",
+    ]
+    assert (outcomes, writer.asked) == ([None], [IN_WORDS])
+
+
+@virtual_time
+async def test_words_that_come_to_nothing_let_the_execution_go_on_as_it_was() -> None:
+    run = scene(Writer(), {"a": after(1)}, replan=None)
+    ask(run, 0.5)
+    assert await run.run() == "completed"
+    (refused,) = run.data_of("plan.refused")
+    assert (refused["change"], refused["error"]["code"]) == (1, "nothing-changed")
+    assert "node.completed b" in run.event_names("node.completed")
+
+
+@virtual_time
+async def test_words_are_heard_while_the_execution_waits_which_it_does_again_afterwards() -> None:
+    more = parse_graph("a b c slow more", "a>b", "b>c")
+    run = scene(Writer(more), {"b": after(0, lambda: Suspension("which one?"))}, replan=None)
+    ask(run, 1)
+
+    def answer() -> None:
+        run.execution.answer(run.execution.open_requests[0], 5)
+
+    asyncio.get_running_loop().call_later(5, answer)
+    assert await run.run() == "completed"
+    assert run.event_names("execution.paused", "execution.resumed", *PLANS)[:5] == [
+        "execution.paused",
+        "execution.resumed",
+        "plan.requested",
+        "plan.revised",
+        "execution.paused",
+    ]
+
+
+@virtual_time
+async def test_only_one_change_is_written_and_none_while_a_person_has_paused_the_execution() -> (
+    None
+):
+    run = scene(Writer(AFTER), {"a": after(5)}, replan=None)
+    first, second, stale = ask(run, 0.5), ask(run, 1), ask(run, 2)
+    asyncio.get_running_loop().call_later(3, run.execution.pause)
+    paused = ask(run, 3.5, change=2)
+    asyncio.get_running_loop().call_later(4, run.execution.resume)
+    assert await run.run() == "completed"
+    codes = [None if each is None else each.code for (each,) in (first, second, stale, paused)]
+    assert codes == [None, "change-requested", "plan-changed", "paused"]
+
+
+@virtual_time
+async def test_words_of_a_person_take_none_of_the_changes_that_failures_may_ask_for() -> None:
+    wider = parse_graph("a b c slow more", "a>b", "b>c")
+    writer = Writer(wider, parse_graph("a other c slow more", "a>other", "other>c"))
+    run = scene(writer, {"a": after(2), "b": fails})
+    ask(run, 0.5)
+    assert await run.run() == "completed"
+    assert [each["by"] for each in writer.asked] == ["person", "failure"]
+
+
+@virtual_time
+async def test_a_process_that_ends_while_words_become_a_change_is_followed_by_one_that_asks_again() -> (
+    None
+):
+    first = scene(Writer(AFTER), {"a": after(1), "slow": after(9)}, replan=None)
+    ask(first, 0.5)
+    assert await first.run() == "completed"
+    cut = next(i for i, each in enumerate(first.stored) if each.type == "usage")
+    writer = Writer(AFTER)
+    taken_up = scene(writer, {}, stored=first.stored[:cut], replan=None)
+    assert await taken_up.run() == "completed"
+    assert writer.asked == [IN_WORDS]
+    told = taken_up.event_names("node.started", "plan.revised")
+    assert told.index("plan.revised") < told.index("node.started other")
+    assert "node.started b" not in told

@@ -54,6 +54,7 @@ from planwave.executor.messages import (
     PlaceGranted,
     RaiseInterrupt,
     Reply,
+    RequestChange,
     RequestTimer,
     ResultReused,
     ResumeExecution,
@@ -289,6 +290,30 @@ def test_a_failure_that_has_a_change_written_keeps_the_end_back_until_it_is_refu
         << emitted("node.blocked", "b", cause={"node": "a", "error": error})
         << emitted("wave.completed", wave=1)
         << emitted("execution.failed", error=failure, failures=["a"])
+    )
+
+
+def test_words_of_a_person_hold_what_would_start_until_the_change_is_refused() -> None:
+    asked: PlanRequestedData = {
+        "change": 1, "by": "person", "request": "more", "requested_by": {"kind": "local"},
+        "writer": {"provider": None, "model": None},
+    }  # fmt: skip
+    run = started(TWO)
+    refusal = Conflict("nothing can help", code="nothing-changed")
+    assert (
+        play(run)
+        >> RequestChange(asked, R1)
+        << emitted("plan.requested", **asked)
+        << WriteChange(1, asked)
+        << Reply(R1)
+        >> AttemptSucceeded(attempt_at(run, "a"), DONE)
+        << emitted("node.completed", "a", 1, outputs=OUTPUTS, duration_s=0.0)
+        >> ChangeWritten(1, error=refusal)
+        << emitted("plan.refused", change=1, error=refusal.as_json())
+        << emitted("wave.completed", wave=1)
+        << emitted("wave.started", wave=2, nodes=["b"])
+        << emitted("node.started", "b", 1, wave=2)
+        << StartAttempt(ANY)
     )
 
 

@@ -34,7 +34,7 @@ GRAPH = {
         },
     ],
 }
-WORDS = {"request": "also cover the costs"}
+WORDS = {"request": "also cover the costs", "dry_run": True}
 
 
 def changes(*operations: Any, answer: str = "Adds the costs.") -> str:
@@ -119,7 +119,7 @@ async def test_a_proposal_is_streamed_while_it_is_written_and_is_the_same() -> N
 async def test_a_stream_of_words_that_cannot_be_heard_is_answered_with_its_own_status() -> None:
     async with waiting() as (calls, path, models):
         refused = await calls.expect_problem(
-            "POST", f"{path}/replan?stream=1", 422, {"request": ""}
+            "POST", f"{path}/replan", 422, {"request": "", "dry_run": True}, stream=1
         )
         assert refused["code"] == "empty-goal"
         assert models.requests == []
@@ -209,3 +209,100 @@ async def test_a_proposal_for_an_execution_with_policies_of_its_request_is_taken
             headers={"If-Match": f'"{proposal["base"]}"'},
         )
         assert taken.status_code == 200, taken.text
+
+
+# -- made by a model, while the execution holds its starts -----------------------------------------
+
+ASKED = {"request": "also cover the costs"}
+
+
+async def until_told(calls: InProcessClient, path: str, name: str) -> Any:
+    """The first change of a kind that the document of an execution has."""
+    while not (told := (await calls.get_json(f"{path}/document")).get(name)):
+        await until(lambda: True)
+    return told[0]
+
+
+async def test_words_change_an_execution_that_waits_and_it_waits_again() -> None:
+    async with waiting(changes(ADD)) as (calls, path, models):
+        accepted = await calls.post_json(f"{path}/replan", ASKED, 202)
+        assert accepted["change"] == 1
+        made = await until_told(calls, path, "changes")
+        assert (made["by"], made["note"], made["revised_by"]) == (
+            "person", "Adds the costs.", {"kind": "local"},
+        )  # fmt: skip
+        while (await calls.get_json(path))["status"] != "paused":
+            await until(lambda: True)
+        document = await calls.get_json(f"{path}/document")
+        assert document["node_results"]["costs"] == "The costs"
+        assert document["usage"]["calls"] == 1
+        assert "plan_request" not in document
+        (scope,) = models.scopes
+        assert scope is not None
+        assert (scope.execution_id, scope.path, scope.attempt) == (accepted["execution_id"], "", 1)
+        events = await calls.service.executions.events(accepted["execution_id"])
+        (asked,) = [each.data for each in events if each.type == "plan.requested"]
+        assert asked == {
+            "change": 1, "by": "person", "request": ASKED["request"],
+            "requested_by": {"kind": "local"}, "writer": {"provider": None, "model": None},
+        }  # fmt: skip
+        spent = await calls.get_json("/api/spend")
+        assert spent["total"]["planning_tokens"] == 0
+
+
+async def test_words_whose_change_reaches_something_new_ask_a_person_first() -> None:
+    async with waiting(changes(FETCHES)) as (calls, path, _):
+        await calls.post_json(f"{path}/replan", ASKED, 202)
+
+        async def asked() -> Any:
+            requests = (await calls.get_json(path))["requests"]
+            return next((e for e in requests if e["request"]["kind"] == "plan-change"), None)
+
+        while (request := await asked()) is None:
+            await until(lambda: True)
+        told = request["request"]
+        assert (told["by"], told["request"]) == ("person", ASKED["request"])
+        assert {"kind": "host", "name": "elsewhere.example", "node": "leak"} in told["additions"]
+        assert "writer" not in told
+        busy = await calls.expect_problem("POST", f"{path}/replan", 409, ASKED)
+        assert busy["code"] == "approval-open"
+        answer = f"{path}/requests/{request['request_id']}"
+        await calls.post_json(answer, {"decision": "reject", "note": "no"}, 200)
+        refused = await until_told(calls, path, "refused_changes")
+        assert refused["error"]["code"] == "change-rejected"
+
+
+async def test_words_that_cannot_be_heard_are_refused_before_a_model_is_asked() -> None:
+    async with waiting() as (calls, path, models):
+        for body, code in [
+            ({}, "nothing-failed"),
+            ({"request": " "}, "empty-goal"),
+            ({"dry_run": True}, "nothing-failed"),
+        ]:
+            refused = await calls.expect_problem("POST", f"{path}/replan", 422, body)
+            assert refused["code"] == code
+        streamed = await calls.expect_problem("POST", f"{path}/replan", 422, ASKED, stream=1)
+        assert "only a proposal is streamed" in streamed["detail"]
+        stale = await calls.request(
+            "POST", f"{path}/replan", json=ASKED, headers={"If-Match": '"other"'}
+        )
+        assert (stale.status_code, stale.json()["code"]) == (412, "plan-changed")
+        await calls.post_json(f"{path}/pause", {}, 200)
+        paused = await calls.expect_problem("POST", f"{path}/replan", 409, ASKED)
+        assert paused["code"] == "paused"
+        await calls.post_json(f"{path}/cancel", {}, 200)
+        ended = await calls.expect_problem("POST", f"{path}/replan", 409, ASKED)
+        assert ended["code"] == "already-ended"
+        assert models.requests == []
+        document = await calls.get_json(f"{path}/document")
+        assert "plan_request" not in document
+
+
+async def test_words_that_ask_for_nothing_refuse_the_change_and_the_execution_waits_on() -> None:
+    async with waiting(changes(answer="There is nothing to cover.")) as (calls, path, _):
+        await calls.post_json(f"{path}/replan", ASKED, 202)
+        refused = await until_told(calls, path, "refused_changes")
+        assert refused["error"]["code"] == "nothing-changed"
+        assert "There is nothing to cover." in refused["error"]["message"]
+        while (await calls.get_json(path))["status"] != "paused":
+            await until(lambda: True)

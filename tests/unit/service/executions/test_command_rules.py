@@ -27,6 +27,7 @@ from planwave.service.executions.command_rules import (
     Command,
     Expire,
     Pause,
+    Replan,
     Resume,
     Revise,
     has_done,
@@ -183,6 +184,10 @@ def commands_for(kind: type[Command], state: ExecutionState) -> list[Command]:
                 (same(state), None),
             )
         ],
+        Replan: [
+            Replan(words, expected, by)
+            for words, expected in (("more", None), ("more", ["other"]), (None, None))
+        ],
         Expire: [Expire(datetime.fromisoformat(state.last_at) + timedelta(seconds=LIMIT_S))],
     }
     return by_kind[kind]
@@ -229,7 +234,7 @@ async def through_service(stored: Stored, command: Command) -> Outcome:
                     await service.executions.resume(own)
                 case Answer(request_id, answer):
                     await service.executions.answer(own, request_id, answer)
-                case Revise() | Expire():
+                case Revise() | Replan() | Expire():
                     await service.executions.send_command(own, command)
         except PlanwaveError as error:
             return refused(error)
@@ -298,6 +303,10 @@ DONE: dict[str, tuple[Command, tuple[str, str | None, dict[str, Any]]]] = {
         Revise(NO_GRAPH, None, "more", BY),
         ("plan.revised", None, {"hash": graph_hash(read_graph(NO_GRAPH)[0]), "note": "more", "revised_by": BY}),
     ),
+    "replan": (
+        Replan("more", None, BY),
+        ("plan.requested", None, {"by": "person", "request": "more", "requested_by": BY, "writer": {}}),
+    ),
     "answer": (
         Answer("r1", {"decision": "send"}, BY),
         ("node.answered", "a", {"request_id": "r1", "answer": {"decision": "send", "note": ""}, "answered_by": BY}),
@@ -309,6 +318,10 @@ DONE: dict[str, tuple[Command, tuple[str, str | None, dict[str, Any]]]] = {
 }  # fmt: skip
 OTHERS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     "another change": ("plan.revised", None, {"hash": "h", "note": "more", "revised_by": BY}),
+    "other words": (
+        "plan.requested", None, {"by": "person", "request": "less", "requested_by": BY, "writer": {}},
+    ),
+    "a change by hand": ("plan.requested", None, {"by": "person", "request": "more"}),
     "another cause": ("execution.cancelled", None, {"cause": "too late"}),
     "another node": ("node.cancelled", "a", {"cause": "enough"}),
     "a wait": ("execution.paused", None, {"kind": "waiting"}),

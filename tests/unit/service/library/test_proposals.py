@@ -201,7 +201,7 @@ def planner_of(*replies: str) -> tuple[Any, WatchedModel]:
 async def test_a_proposal_changes_nothing_until_the_run_is_revised_with_it() -> None:
     services, models = planner_of(changes(adds("costs", text="The costs")))
     paused = await planwave.run(ASKS, services=services)
-    proposal = await paused.run.replan("also cover the costs")
+    proposal = await paused.run.replan("also cover the costs", dry_run=True)
     assert (proposal.answer, proposal.additions) == ("Adds the costs.", [])
     assert '"state": "waiting"' in models.requests[0].prompt
     assert "changes" not in paused.run.result().document
@@ -223,14 +223,14 @@ def test_a_proposal_names_what_it_would_reach_and_a_fork_takes_that_of_a_run_tha
         changes(answer="There is nothing to cover."),
     )
     ended = planwave.run_sync(graph(text("report", "Hot"), edges=""), services=services)
-    reaches = ended.run.replan_sync("send it elsewhere")
+    reaches = ended.run.replan_sync("send it elsewhere", dry_run=True)
     assert ("host", "elsewhere.example") in [(e["kind"], e["name"]) for e in reaches.additions]
-    proposal = ended.run.replan_sync("the costs in place of the report")
+    proposal = ended.run.replan_sync("the costs in place of the report", dry_run=True)
     assert "that run has ended" in models.requests[1].prompt
     fork = ended.run.fork(graph=proposal.graph).wait()
     assert (fork.status, fork.text) == ("completed", "The costs")
     with pytest.raises(planwave.InputError, match="stays as it was: There is nothing") as nothing:
-        ended.run.replan_sync("cover it")
+        ended.run.replan_sync("cover it", dry_run=True)
     assert nothing.value.code == "nothing-changed"
 
 
@@ -269,7 +269,7 @@ async def test_what_cannot_be_planned_is_refused_before_a_model_is_asked() -> No
     unstarted.cancel()
     bare = (await planwave.run(ASKS, services=services_with(lambda _: [], planner=None)[0])).run
     with pytest.raises(planwave.Conflict, match="no planner"):
-        await bare.replan("more")
+        await bare.replan("more", dry_run=True)
     assert models.requests == []
 
 
@@ -292,3 +292,51 @@ async def test_a_run_without_services_opens_them_for_a_change_only_where_it_rest
             work.gate.set()
     assert refused.value.code == "no-services"
     assert (await run).status == "completed"
+
+
+# -- made in words
+
+
+async def test_a_run_that_waits_is_changed_in_words_and_waits_again() -> None:
+    services, models = planner_of(changes(adds("costs", text="The costs")))
+    paused = await planwave.run(ASKS, services=services)
+    assert await paused.run.replan("also cover the costs") is paused.run
+    with pytest.raises(planwave.Conflict) as twice:
+        await paused.run.replan("and more")
+    assert twice.value.code == "change-requested"
+    changed = await paused.run
+    assert (changed.status, changed["costs"], len(models.requests)) == ("paused", "The costs", 1)
+    (change,) = changed.document["changes"]
+    assert (change["by"], change["note"]) == ("person", "Adds the costs.")
+    assert changed.document["usage"]["calls"] == 1
+    with pytest.raises(planwave.InputError) as nothing:
+        await changed.run.replan()
+    assert nothing.value.code == "nothing-failed"
+    with pytest.raises(TypeError, match="on_progress is for dry_run=True"):
+        await changed.run.replan("x", on_progress=print)  # pyright: ignore[reportCallIssue]
+
+
+async def test_a_change_in_words_that_reaches_something_new_is_answered_before_it_is_made() -> None:
+    services, _ = planner_of(changes(adds("leak", "fetch", url="https://elsewhere.example/")))
+    paused = await planwave.run(ASKS, services=services)
+    asked = await (await paused.run.replan("as the draft says"))
+    request = asked.requests[-1]
+    assert (asked.status, request.request["kind"]) == ("paused", "plan-change")
+    rejected = await asked.run.answer(request.request_id, decision="reject")
+    assert rejected.document["refused_changes"][0]["error"]["code"] == "change-rejected"
+
+
+async def test_a_run_that_goes_on_holds_its_steps_until_the_words_are_a_change() -> None:
+    services, models = planner_of(changes(adds("costs", text="The costs")))
+    run = planwave.run(
+        graph(text("first", "A"), text("last", "B"), edges="first>last"), services=services
+    )
+    types: list[str] = []
+    async for event in run:
+        types.append(event.type)
+        if event.type == "execution.started":
+            await run.replan("also cover the costs")
+    result = await run
+    assert (result.status, result["costs"], len(models.requests)) == ("completed", "The costs", 1)
+    held = types[types.index("plan.requested") : types.index("plan.revised")]
+    assert "node.started" not in held

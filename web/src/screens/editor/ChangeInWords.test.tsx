@@ -76,6 +76,7 @@ function Page({ blocked }: { blocked: string | undefined }) {
       graph={GRAPH}
       onWords={setWords}
       isOld={false}
+      onAsk={run.endedAt === null ? () => taken.push(`ask ${words}`) : undefined}
       onTake={(proposal) => taken.push(proposal.hash)}
       onEdit={(proposal) => taken.push(`edit ${proposal.hash}`)}
       onAgain={() => {}}
@@ -98,14 +99,14 @@ const step = (name: string) => screen.findByRole("button", { name });
 
 function ask(text = "also cover costs") {
   fireEvent.change(words(), { target: { value: text } });
-  fireEvent.click(button("Write the change"));
+  fireEvent.click(button("Only propose it"));
 }
 
 test("the present plan stays in sight while the change is written; Cancel keeps the words", async () => {
   const held: ServerResponse[] = [];
   api.routes[ROUTE] = (response) => void held.push(response);
   show();
-  expect(button("Write the change").getAttribute("aria-disabled")).toBe("true");
+  expect(button("Only propose it").getAttribute("aria-disabled")).toBe("true");
   ask();
   expect(await screen.findByText("A change is being written")).toBeTruthy();
   expect(await step("Draft, completed")).toBeTruthy();
@@ -130,7 +131,7 @@ test("steps appear over the plan as they are written; what is written again take
   fireEvent.click(button("Cancel"));
   expect(screen.queryByRole("button", { name: "Costs, new" })).toBeNull();
   api.routes[ROUTE] = writing(...parts, ["repair", { attempt: 2, diagnostics: [] }], costs);
-  fireEvent.click(button("Write the change"));
+  fireEvent.click(button("Only propose it"));
   expect(await step("Costs, new")).toBeTruthy();
   expect(screen.queryByRole("button", { name: "History, dropped" })).toBeNull();
 });
@@ -158,6 +159,7 @@ test("a proposal is drawn over the plan, says all that it would reach, and is ta
   expect(proposal.getByText(/data\.url/).textContent).toContain("https://e.example/");
   expect(JSON.parse(api.requests.find(({ route }) => route === ROUTE)?.body ?? "")).toEqual({
     request: "also cover costs",
+    dry_run: true,
   });
   expect(taken).toEqual([]);
   fireEvent.click(button("Change the run"));
@@ -179,7 +181,7 @@ test("another change that comes first is said, and the words are kept for the ne
   fireEvent.click(button("Read the run again, with your words"));
   expect(words().value).toBe("also cover costs");
   expect(screen.queryByRole("alert")).toBeNull();
-  expect(button("Write the change").getAttribute("aria-disabled")).toBeNull();
+  expect(button("Only propose it").getAttribute("aria-disabled")).toBeNull();
 });
 
 test("words that ask for nothing give the sentence of the model, and stay", async () => {
@@ -190,7 +192,7 @@ test("words that ask for nothing give the sentence of the model, and stay", asyn
   expect((await screen.findByRole("alert")).textContent).toContain("There is nothing to cover");
   expect(words().value).toBe("also cover costs");
   api.routes[ROUTE] = writing(["proposal", PROPOSAL]);
-  fireEvent.click(button("Write the change"));
+  fireEvent.click(button("Only propose it"));
   expect(await step("Costs, new")).toBeTruthy();
 });
 
@@ -208,9 +210,19 @@ test("of a run that has ended the proposal is taken as a fork, and there is noth
   expect(screen.getByText(/Nothing starts until you take it/)).toBeTruthy();
 });
 
+test("words change the run without a proposal, and no model is asked for one", () => {
+  show();
+  expect(button("Change the run").getAttribute("aria-disabled")).toBe("true");
+  fireEvent.change(words(), { target: { value: "also cover costs" } });
+  fireEvent.click(button("Change the run"));
+  fireEvent.keyDown(words(), { key: "Enter", ctrlKey: true });
+  expect(taken).toEqual(["ask also cover costs", "ask also cover costs"]);
+  expect(api.requests.filter(({ route }) => route === ROUTE)).toEqual([]);
+});
+
 test("where the run cannot be changed, nothing is asked of a model", () => {
   show("The run has ended");
   ask();
-  expect(button("Write the change").getAttribute("aria-disabled")).toBe("true");
+  expect(button("Only propose it").getAttribute("aria-disabled")).toBe("true");
   expect(api.requests.filter(({ route }) => route === ROUTE)).toEqual([]);
 });

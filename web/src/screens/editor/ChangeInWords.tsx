@@ -1,4 +1,12 @@
-import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import type { GraphDocument, ReplanResponse } from "@/api/types";
 import { PlanUnion } from "@/canvas/PlanUnion";
 import { planChangeWords, planSteps } from "@/canvas/planSteps";
@@ -26,6 +34,8 @@ type ChangeInWordsProps = {
   blocked: string | undefined;
   /** Whether another change came first, as the service has said. */
   isOld: boolean;
+  /** Has a model change the run as the words say; undefined for one that has ended. */
+  onAsk: (() => void) | undefined;
   /** Lets the run go on with a proposal; of one that has ended, starts a fork with it. */
   onTake: (proposal: ReplanResponse) => void;
   /** Puts a proposal into the editor, where the run goes on. */
@@ -53,6 +63,7 @@ export function ChangeInWords(props: ChangeInWordsProps) {
     onAgain();
     void replan.write(words);
   };
+  const send = props.onAsk ?? write;
   const drop = () => {
     onAgain();
     replan.cancel();
@@ -66,25 +77,24 @@ export function ChangeInWords(props: ChangeInWordsProps) {
             {...{ hasEnded, isOld, blocked }}
           />
         ) : (
-          <WriteButton onWrite={write} isWriting={state.kind === "writing"} blocked={why} />
+          <AskButtons
+            onPropose={write}
+            onAsk={props.onAsk}
+            isWriting={state.kind === "writing"}
+            blocked={why}
+          />
         ),
       )}
       <div className={styles.bar}>
         {choice}
         <TextArea
           label="What is to be different"
-          hint={
-            hasEnded
-              ? "A model writes the change. Nothing starts until you take it."
-              : `A model writes the change. The run goes on as it is until you take it. ${notRunAgain(run)}`
-          }
+          hint={hintOf(run)}
           rows={2}
           value={words}
           readOnly={state.kind !== "idle"}
           onChange={(event) => onWords(event.target.value)}
-          onKeyDown={({ key, ctrlKey, metaKey }) => {
-            if (key === "Enter" && (ctrlKey || metaKey) && state.kind === "idle" && !why) write();
-          }}
+          onKeyDown={(event) => sends(event) && state.kind === "idle" && !why && send()}
         />
       </div>
       {state.kind === "idle" && state.error && <ErrorNote error={state.error} />}
@@ -121,21 +131,37 @@ export function ChangeInWords(props: ChangeInWordsProps) {
   );
 }
 
+function hintOf(run: RunState): string {
+  if (run.endedAt !== null) return "A model writes the change. Nothing starts until you take it.";
+  return `A model writes the change, and no step starts meanwhile. What reaches something new is asked first. ${notRunAgain(run)}`;
+}
+
+function sends({ key, ctrlKey, metaKey }: KeyboardEvent): boolean {
+  return key === "Enter" && (ctrlKey || metaKey);
+}
+
 /** Beside the words, so that Enter cannot take what it has just asked for: this button goes when the other comes. */
-function WriteButton(props: {
-  onWrite: () => void;
+function AskButtons(props: {
+  onPropose: () => void;
+  onAsk: (() => void) | undefined;
   isWriting: boolean;
   blocked: string | undefined;
 }) {
+  const disabled = {
+    disabledBy: props.isWriting ? WRITING_ID : undefined,
+    disabledReason: props.isWriting ? undefined : props.blocked,
+  };
   return (
-    <Button
-      kind="primary"
-      onClick={props.onWrite}
-      disabledBy={props.isWriting ? WRITING_ID : undefined}
-      disabledReason={props.isWriting ? undefined : props.blocked}
-    >
-      Write the change
-    </Button>
+    <>
+      <Button kind={props.onAsk ? undefined : "primary"} onClick={props.onPropose} {...disabled}>
+        {props.onAsk ? "Only propose it" : "Write the change"}
+      </Button>
+      {props.onAsk && (
+        <Button kind="primary" keys="Ctrl ↵" onClick={props.onAsk} {...disabled}>
+          Change the run
+        </Button>
+      )}
+    </>
   );
 }
 

@@ -2,7 +2,7 @@ import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { useStore } from "zustand";
 import { ApiError } from "@/api/http";
-import { useFork, useRevise } from "@/api/mutations";
+import { useFork, useReplanRun, useRevise } from "@/api/mutations";
 import type {
   CheckResponse,
   DiagnosticResponse,
@@ -78,6 +78,7 @@ function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
   const [note, setNote] = useState("");
   const saving = useSaving(run, store);
   const fork = useFork(run.executionId);
+  const replan = useReplanRun(run.executionId);
   const navigate = useNavigate();
   const obstacle = changeObstacle(run);
   useEffect(() => guardUnsaved(store), [store]);
@@ -97,9 +98,16 @@ function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
   };
   if (way === "hand") return <ChangeByHand {...page} {...{ note }} onNote={setNote} />;
   const mine = isChanged ? "Make or undo your own changes first" : undefined;
-  const saves = saving.isSaving ? "Saving …" : undefined;
+  const saves = saving.isSaving || replan.isPending ? "Saving …" : undefined;
   const starts = fork.isPending ? "Starting …" : undefined;
-  const error = hasEnded ? fork.error : saving.error;
+  const error = hasEnded ? fork.error : (replan.error ?? saving.error);
+  const ask = () => {
+    saving.forget();
+    replan.mutate(
+      { hash: run.planHash ?? "", request: words },
+      { onSuccess: () => navigate(`/runs/${run.executionId}`) },
+    );
+  };
   const take = (proposal: ReplanResponse) => {
     if (hasEnded)
       fork.mutate(
@@ -115,6 +123,7 @@ function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
       choice={hasEnded ? null : page.choice}
       blocked={hasEnded ? starts : (obstacle ?? mine ?? saves)}
       isOld={saving.isOld}
+      onAsk={hasEnded ? undefined : ask}
       onTake={take}
       onEdit={(proposal) => {
         rebase();
@@ -125,6 +134,7 @@ function RunEditor({ run, graph }: { run: RunState; graph: GraphDocument }) {
       onAgain={() => {
         rebase();
         fork.reset();
+        replan.reset();
       }}
       header={(action) => (
         <header className={header.header}>

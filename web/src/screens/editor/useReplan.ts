@@ -74,7 +74,7 @@ async function* replanEvents(
   signal: AbortSignal,
 ): AsyncGenerator<PlanStreamEvent> {
   const path = { execution_id: executionId };
-  const parts = { path, body: { request }, signal, query: { stream: true } };
+  const parts = { path, body: { request, dry_run: true }, signal, query: { stream: true } };
   const response = await send("replanExecution", parts);
   try {
     for await (const batch of serverEvents(response)) {

@@ -1,6 +1,7 @@
 import type { OpenRequestResponse } from "@/api/types";
 import { askingPath } from "@/stream/calls";
 import type { RunState } from "@/stream/runState";
+import { isForModel } from "./runSummary";
 
 const END_WORDS = {
   completed: "The run is done.",
@@ -35,7 +36,7 @@ export function announcementOf(before: RunState, after: RunState): string | null
 function planWords(before: RunState, after: RunState): string | null {
   if (after.changes.length > before.changes.length) return "The plan of the run was changed.";
   if (after.refusals.length > before.refusals.length) return "The plan of the run stays as it is.";
-  const writes = after.planRequest && !before.planRequest && after.planRequest.by !== "person";
+  const writes = after.planRequest && !before.planRequest && isForModel(after.planRequest);
   return writes ? "A model writes a change of the plan." : null;
 }
 

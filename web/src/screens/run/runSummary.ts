@@ -47,10 +47,15 @@ export function statusWords(run: RunState): string | undefined {
   return running > 0 ? `Pausing, ${formatAmount(running, "step")} to end first` : "Paused";
 }
 
+/** Whether a model writes a change that was requested; else a person has written it. */
+export function isForModel({ by, writer }: NonNullable<RunState["planRequest"]>): boolean {
+  return by !== "person" || writer !== undefined;
+}
+
 /** Returns why nothing starts while a model writes a change of the plan; undefined where none does. */
 export function changeWords({ planRequest: asked, status, nodes }: RunState): string | undefined {
-  if (!asked || asked.by === "person" || status !== "executing") return undefined;
-  const name = nodes.get(asked.path ?? "")?.name ?? asked.path;
+  if (!asked || !isForModel(asked) || status !== "executing") return undefined;
+  const name = nodes.get(asked.path ?? "")?.name ?? asked.path ?? "a person";
   const why = asked.by === "failure" ? `${name} failed` : `${name} asks for it`;
   return `A model writes a change of the plan, as ${why}; no step starts meanwhile`;
 }

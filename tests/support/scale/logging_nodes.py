@@ -94,8 +94,9 @@ class RunLog:
         if self._path.exists():
             with self._path.open("rb") as file:
                 file.seek(self._read)
-                lines = file.read().decode().splitlines()
-                self._read = file.tell()
+                whole, end, _ = file.read().rpartition(b"\n")  # the last line may be half there
+            self._read += len(whole) + len(end)
+            lines = whole.decode().splitlines()
             self._runs += [
                 Run(execution_id, node, int(attempt), int(pid), float(at))
                 for execution_id, node, attempt, pid, at in map(str.split, lines)

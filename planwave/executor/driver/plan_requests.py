@@ -113,7 +113,8 @@ def _request_next(run: RunState) -> None:
         if asked is not None:
             planning.later = wanted
             planning.count, planning.own = planning.count + 1, planning.own + 1
-            planning.open, planning.is_new = {**asked, "change": planning.made + 1}, True
+            planning.open = {**asked, "change": planning.made + 1}
+            planning.is_new = True
             return
     is_over = planning.own >= planning.most
     why = f"{planning.most} changes were asked for" if is_over else "a failure stops the run"

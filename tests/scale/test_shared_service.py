@@ -32,8 +32,8 @@ WOKEN = min(PARKED // 2, 500)
 DAY_S, BACK_S = 86_400.0, -600.0
 EVERY_S = 10
 ANSWER_S = 15.0
-LATE_S = 240.0
-"""On a busy machine, where it was 70 once; a clock that is ten minutes behind would make it ten minutes."""
+LATE_S = 60.0
+"""On a busy machine; a clock that is ten minutes behind would make it ten minutes."""
 
 
 def asking(**data: Any) -> dict[str, Any]:

@@ -168,4 +168,5 @@ async def test_a_rolling_upgrade_and_executions_that_change_versions_both_ways(
         await installation.ended(next_api, await installation.begin(next_api, 1))
     with pytest.raises(AssertionError, match="knows up to 1"):
         old[0].start()
+    assert await installation.newest_form() == NEXT_SCHEMA
     await settle_accounts(installation, next_api, failures)

@@ -71,7 +71,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "pauseExecution": AuditAction("execution.paused"),
     "resumeExecution": AuditAction("execution.resumed"),
     "reviseExecution": AuditAction("execution.revised"),
-    "replanExecution": AuditAction("execution.proposed"),
+    "replanExecution": AuditAction("execution.replanned"),
     "retryExecution": AuditAction("execution.retried"),
     "forkExecution": AuditAction("execution.forked"),
     "deleteExecution": AuditAction("execution.deleted", is_strict=True),

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Query
 from pydantic import Field, GetJsonSchemaHandler, RootModel
 from pydantic_core import CoreSchema
+from starlette.requests import Request
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep
 from planwave.api.json_body import json_body
+from planwave.api.middleware.audit import set_audit_action
 from planwave.api.pagination import (
     Cursor,
     ExecutionId,
@@ -249,6 +251,7 @@ async def revise_execution(
     responses={**_REPLAN_RESPONSES, **problems(404, 409, 412, 422, 502)},
 )
 async def replan_execution(
+    request: Request,
     service: ServiceDep,
     execution_id: ExecutionId,
     body: Annotated[ReplanRequest, json_body(ReplanRequest)],
@@ -281,7 +284,9 @@ async def replan_execution(
             on_progress=on_progress,
         )
 
-    if not body.dry_run:
+    if body.dry_run:
+        set_audit_action(request, "execution.proposed")
+    else:
         if stream:
             raise _not_streamed()
         accepted = await service.changes.replan(

@@ -41,15 +41,20 @@ class RunArguments(_StartArguments, total=False):
     registry: Registry | None
 
 
-class ReplanArguments(TypedDict, total=False):
+class ModelArguments(TypedDict, total=False):
     """The keywords of ``Run.replan``."""
 
     provider: str | None
     model: str | None
+
+
+class ProposalArguments(ModelArguments, total=False):
+    """The keywords of ``Run.replan`` with ``dry_run``."""
+
     on_progress: Callable[[PlanEvent], None] | None
 
 
-class PlanArguments(ReplanArguments, total=False):
+class PlanArguments(ProposalArguments, total=False):
     """The keywords of ``planwave.plan``."""
 
     answers: Mapping[str, str] | None

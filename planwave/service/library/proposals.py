@@ -10,11 +10,9 @@ from planwave.errors import Conflict, GraphInvalid
 from planwave.events import ENDED_STATUS, ExecutionState
 from planwave.events.plan_changes import NO_GRAPH
 from planwave.executor.driver.execution import utc_now
+from planwave.executor.driver.revisions import change_requested, plan_changed
 from planwave.executor.program import Program
-from planwave.graph.editing.revision import (
-    changed_graph,
-    graph_change,
-)
+from planwave.graph.editing.revision import changed_graph, graph_change
 from planwave.graph.model import Graph
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_graph
@@ -30,6 +28,7 @@ from planwave.service.executions.command_rules import (
     require_failed,
 )
 from planwave.service.executions.run_spec import require_inputs_for
+from planwave.service.library.commands import RunCommands
 from planwave.service.library.environment import RunDependencies, RunEnvironment
 from planwave.service.library.graphs import GraphSource, build_graph, uses_services
 from planwave.service.library.sources import LoadedRun
@@ -66,6 +65,7 @@ def revise_command(
     run: LoadedRun,
     catalogue: NodeTypes,
     dependencies: RunDependencies | None,
+    pending: RunCommands,
 ) -> Revise:
     """Return the command that changes the graph of a run.
 
@@ -75,12 +75,15 @@ def revise_command(
         run: The run.
         catalogue: The node types.
         dependencies: What the run is driven with; None while it rests.
+        pending: Its commands that nothing drives yet.
 
     Raises:
         GraphInvalid: The graph has errors, or cannot become that of the run.
         InputError: ``invalid-inputs``: the graph needs an input that the run was not given.
-        Conflict, PreconditionFailed: See ``Revise.check``.
+        Conflict, PreconditionFailed: See ``Revise.check``; ``plan-changed``: there is one already.
     """
+    if pending.of(Revise):
+        raise plan_changed()
     state = run.state()
     expected = [state.plan_hash or hash_of_graph(state)]
     if isinstance(source, Proposal):
@@ -115,7 +118,10 @@ def _shown(
 
 
 def replan_command(
-    words: str | None, chosen: tuple[str | None, str | None], state: ExecutionState
+    words: str | None,
+    chosen: tuple[str | None, str | None],
+    state: ExecutionState,
+    pending: RunCommands,
 ) -> Replan:
     """Return the command that has a model change the graph of a run.
 
@@ -123,13 +129,16 @@ def replan_command(
         words: What is to be different; None for what replaces the steps that failed.
         chosen: The provider and the model; None for the default.
         state: The state of the run.
+        pending: Its commands that nothing drives yet.
 
     Raises:
-        Conflict, InputError: See ``Replan.check``.
+        Conflict, InputError: See ``Replan.check``; ``change-requested``: there is one already.
     """
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.service.plans.proposals import require_words
 
+    if pending.of(Replan):
+        raise change_requested()
     if words is not None:
         require_words(words, None)
     expected = [state.plan_hash or hash_of_graph(state)]

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, overload
 
 from typing_extensions import Unpack
 
@@ -17,7 +17,7 @@ from planwave.events import Event, ExecutionState
 from planwave.events.types import TypedEvent, typed_event
 from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import Subscription
-from planwave.executor.driver.revisions import change_requested, plan_changed
+from planwave.executor.driver.revisions import plan_changed
 from planwave.graph.model import Graph, Json
 from planwave.planner.cost_estimate import require_default_model
 from planwave.planner.plan_check import require_for_author
@@ -29,7 +29,8 @@ from planwave.service.executions.session import ExecutionSession
 from planwave.service.library import proposals
 from planwave.service.library.arguments import (
     NOT_GIVEN,
-    ReplanArguments,
+    ModelArguments,
+    ProposalArguments,
     answer_of,
     check_fork_arguments,
     check_replan_arguments,
@@ -45,7 +46,6 @@ from planwave.service.library.environment import (
 )
 from planwave.service.library.event_loops import require_no_loop, run_now, running_loop
 from planwave.service.library.graphs import GraphSource, build_graph, uses_services
-from planwave.service.library.proposals import Proposal
 from planwave.service.library.results import RunResult, result_of
 from planwave.service.library.sources import (
     LoadedRun,
@@ -114,8 +114,8 @@ class Run:
         return f"<Run {self.execution_id}>"
 
     def __del__(self) -> None:
-        is_idle = self.__dict__.get("_task", self) is None
-        if is_idle and self._has_work and not self._commands.of(Cancel):
+        is_idle = self.__dict__.get("_task", self) is None and self._has_work
+        if is_idle and not self._commands.of(Cancel):
             warnings.warn(
                 f"{self!r} was never awaited, so it did not begin; await it or iterate over it",
                 RuntimeWarning,
@@ -189,7 +189,7 @@ class Run:
 
     @hides_inner_frames
     @known_arguments
-    def revise(self, graph: GraphSource | Proposal, *, note: str = "") -> Run:
+    def revise(self, graph: GraphSource | proposals.Proposal, *, note: str = "") -> Run:
         """Let this run go on with a changed graph, and return it; call it from any thread.
 
         What has begun stays as it is, with the edges into it; all else may be changed, added and dropped,
@@ -207,10 +207,8 @@ class Run:
             Conflict, PreconditionFailed: The run has ended or not begun, or was changed meanwhile.
         """
         check_text("a note", note)
-        if self._commands.of(Revise):
-            raise plan_changed()
         parts = self._loaded, self.environment.catalogue, self._dependencies
-        return self._give(proposals.revise_command(graph, note, *parts))
+        return self._give(proposals.revise_command(graph, note, *parts, self._commands))
 
     def _give(self, command: Revise | Replan) -> Run:
         """Send a command to the driver of this run, or keep it until the run is driven."""
@@ -222,13 +220,11 @@ class Run:
         return self
 
     @overload
-    async def replan(
-        self, words: str | None = None, *, provider: str | None = None, model: str | None = None
-    ) -> Run: ...
+    async def replan(self, words: str | None = ..., **more: Unpack[ModelArguments]) -> Run: ...
     @overload
     async def replan(
-        self, words: str | None = ..., *, dry_run: Literal[True], **more: Unpack[ReplanArguments]
-    ) -> Proposal: ...
+        self, words: str | None = ..., *, dry_run: Literal[True], **more: Unpack[ProposalArguments]
+    ) -> proposals.Proposal: ...
     @hides_inner_frames
     @known_arguments
     async def replan(
@@ -239,7 +235,7 @@ class Run:
         model: str | None = None,
         dry_run: bool = False,
         on_progress: Callable[[PlanEvent], None] | None = None,
-    ) -> Run | Proposal:
+    ) -> Run | proposals.Proposal:
         """Have a model change this run, which starts nothing meanwhile, and return it; or propose a change.
 
         ``plan.revised`` or ``plan.refused`` is what comes of it. A change that reaches something new leaves the run
@@ -260,15 +256,18 @@ class Run:
         state, chosen = self._loaded.state(), (provider, model)
         if dry_run:
             return await proposals.propose(self.environment, state, words, chosen, on_progress)
-        if self._commands.of(Replan):
-            raise change_requested()
-        return self._give(proposals.replan_command(words, chosen, state))
+        return self._give(proposals.replan_command(words, chosen, state, self._commands))
 
-    def replan_sync(self, words: str | None = None, **arguments: Any) -> Any:
+    @overload
+    def replan_sync(self, words: str | None = ..., **more: Unpack[ModelArguments]) -> Run: ...
+    @overload
+    def replan_sync(
+        self, words: str | None = ..., *, dry_run: Literal[True], **more: Unpack[ProposalArguments]
+    ) -> proposals.Proposal: ...
+    def replan_sync(self, words: str | None = None, **arguments: Any) -> Run | proposals.Proposal:
         """Do what [replan][planwave.Run.replan] does, from code without an event loop."""
         require_no_loop("run.replan_sync", "run.replan(…)")
-        replan: Any = self.replan
-        return asyncio.run(replan(words, **arguments))
+        return asyncio.run(cast("Any", self.replan)(words, **arguments))
 
     def resume(self) -> Run:
         """Continue a run that was interrupted or paused; await it or iterate over it.

@@ -144,6 +144,19 @@ async def test_a_change_in_words_says_whether_it_was_tried_proposed_or_taken(
     ]
 
 
+async def test_a_change_of_an_execution_in_words_says_whether_it_was_proposed_or_asked_for(
+    tmp_path: Path,
+) -> None:
+    async with audited(tmp_path) as calls:
+        for body in ({"dry_run": True}, {}):
+            await calls.post(f"/api/executions/{NOBODY}/replan", json=body)
+    entries = list(read_entries(tmp_path))[-2:]
+    assert [(each["action"], each["status"]) for each in entries] == [
+        ("execution.proposed", 404),
+        ("execution.replanned", 404),
+    ]
+
+
 async def test_every_route_writes_the_line_of_its_row(tmp_path: Path) -> None:
     """Also where it finds nothing or refuses the body: somebody tried."""
     async with audited(tmp_path) as calls:

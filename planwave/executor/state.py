@@ -62,7 +62,6 @@ class GraphRun:
         parent_runs: For a fork: earlier runs to reuse results from, the latest first; see
             ``reuse/reuse.py``.
         holds_stop: A failure stops it only once ``stop`` is called: the graph may be changed instead.
-        is_stopped: Nothing of it starts any more, after a failure.
         unstarted_waves: The ids of the nodes of each wave that has not begun, in graph order.
     """
 
@@ -78,7 +77,6 @@ class GraphRun:
         "holds_stop",
         "is_idle",
         "is_retryable",
-        "is_stopped",
         "join_winners",
         "nested_run",
         "outputs",
@@ -101,7 +99,7 @@ class GraphRun:
         self.path = values.prefix[:-1] or None
         self.nested_run: NestedRun | None = None
         self.depth = self.attempt_offset = self.highest_attempt = 0
-        self.is_idle = self.is_retryable = self.holds_stop = self.is_stopped = False
+        self.is_idle = self.is_retryable = self.holds_stop = False
         self.held_stop: Cause | None = None
         self.parent_runs: Sequence[ParentGraphRun] = ()
         self.has_presets = self.outputs.count(None) < len(self.outputs)
@@ -132,9 +130,13 @@ class GraphRun:
 
     def stop(self) -> None:
         """Cancel what has not begun, if a failure that is to stop the graph was held."""
-        if self.held_stop is not None and not self.is_stopped:
-            self.is_stopped = True
+        if self.held_stop is not None:
             self.schedule.stop(self.held_stop)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing of it starts any more, after a failure or a cancel."""
+        return self.schedule.stop_cause is not None
 
     def first_failure(self) -> ErrorDocument:
         """Return the error of this graph: its first unhandled failure, naming the node it began at.
@@ -340,6 +342,14 @@ class Attempt:
         """Take note of what its result depends on now; it is not known if that changed meanwhile."""
         is_same = self.depends_on in (None, depends_on)
         self.depends_on = depends_on if is_same else UNKNOWN_DEPENDENCIES
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has started, or another attempt of its node has; else it only waits for its first slot."""
+        is_first = self.number == self.graph_run.attempt_offset + 1 and not self.reentries
+        return (
+            self.phase is not QUEUED or self.was_started or bool(self.resume_args) or not is_first
+        )
 
     @property
     def at_most_once(self) -> bool:

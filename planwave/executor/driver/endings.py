@@ -73,11 +73,23 @@ def decide(run: RunState) -> None:
         changed, run.changed = run.changed, {}
         for graph_run in changed:
             if run.planning.open is None or graph_run is not run.root:
+                _cancel_unbegun(run, graph_run)
                 apply_decisions(run, graph_run, graph_run.schedule.decide())
     if run.limits is not None and run.error is None:
         exceeded = run.limits.exceeded(run.seq)
         if exceeded is not None:
             fail_execution(run, exceeded.as_json())
+
+
+def _cancel_unbegun(run: RunState, graph_run: GraphRun) -> None:
+    """Cancel the nodes of a stopped graph that wait for their first slot; whatever has begun finishes."""
+    cause = graph_run.schedule.stop_cause
+    if cause is None or not run.slots.has_queued:
+        return
+    for attempt in [each for each in graph_run.attempts.values() if not each.has_begun]:
+        end_attempt(run, attempt)
+        run.emit(NODE_CANCELLED, {"cause": cause.reason}, attempt.path)
+        graph_run.schedule.cancelled(attempt.node, cause.reason)
 
 
 def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) -> None:

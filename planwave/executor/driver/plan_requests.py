@@ -38,11 +38,15 @@ _HOLD: Final = "planning"
 
 
 def node_failed(run: RunState, graph_run: GraphRun, path: str) -> None:
-    """Have a failure that no policy has handled ask for a change, if the options say so."""
-    if graph_run is run.root and run.options.replans_on_failure:
+    """Have a failure that no policy has handled ask for a change, if the options say so; else it stops the graph."""
+    if graph_run is not run.root:
+        return
+    if run.options.replans_on_failure:
         run.planning.later.append({"change": 0, "by": "failure", "path": path})
         run.planning.is_due = True
         _request_if_due(run)  # at once: a failure without a request stops the run
+    elif run.planning.open is None:
+        run.root.stop()  # at once: what is answered in the same turn goes on no more
 
 
 def take_request(run: RunState, attempt: Attempt, data: Json) -> NodeError | None:

@@ -42,9 +42,7 @@ class Slots:
     @property
     def is_idle(self) -> bool:
         """Whether nothing works, is queued, or will come back by itself."""
-        return not (
-            self._busy or self._has_queued() or self._returns or self._backoff or self._nested
-        )
+        return not (self._busy or self.has_queued or self._returns or self._backoff or self._nested)
 
     @property
     def has_running(self) -> bool:
@@ -58,10 +56,11 @@ class Slots:
     @property
     def wants_to_start(self) -> bool:
         """Whether a queued attempt, or the outcome of a nested run, only waits for a slot."""
-        return self._limit != 0 and (self._has_queued() or bool(self._returns))
+        return self._limit != 0 and (self.has_queued or bool(self._returns))
 
-    def _has_queued(self) -> bool:
-        """Return whether an attempt is queued; those that have ended meanwhile are dropped."""
+    @property
+    def has_queued(self) -> bool:
+        """Whether an attempt is queued; those that have ended meanwhile are dropped."""
         while self._queue and self._queue[0].phase is not QUEUED:
             self._queue.popleft()
         return bool(self._queue)

@@ -351,7 +351,7 @@ def create_graph_run(
         values.outputs[node] = {h: DataValue("any", v) for h, v in preset.items()}
     index = program.topology.index
     rules = program.scheduling_rules(options)
-    holds_stop = rules.stop_on_failure and not prefix and options.replans_on_failure
+    holds_stop = rules.stop_on_failure and not prefix  # only this one may be changed
     schedule = Schedule(
         program.topology,
         rules._replace(

@@ -309,6 +309,11 @@ class _Replay:
         self._requests.cancel(path)
         schedule = self._graph_run.schedule
         status, is_unneeded = schedule.status[node], schedule.is_unneeded(node)
+        if self._is_unbegun(node) and event.attempt is None and not is_unneeded:  # by a stop
+            if self._graph_run.is_stopped:  # else a change of the graph takes that away
+                self._end(node)
+                schedule.cancelled(node, cause)
+            return
         is_queued = status is NodeStatus.READY and event.attempt is not None
         if is_queued or status in (NodeStatus.RUNNING, NodeStatus.WAITING):
             self._end(node)
@@ -317,6 +322,10 @@ class _Replay:
             schedule.cancelled(node, cause)
         elif is_unneeded and status < NodeStatus.RUNNING:
             schedule.release(node)
+
+    def _is_unbegun(self, node: int) -> bool:
+        attempt = self._graph_run.attempts.get(node)
+        return attempt is not None and node not in self._started and not attempt.has_begun
 
     def _end(self, node: int) -> None:
         self._graph_run.attempts.pop(node, None)

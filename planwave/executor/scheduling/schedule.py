@@ -82,7 +82,7 @@ class Schedule:
         self._held_back: dict[int, list[int]] = {}
         self._running, self._waiting, self._ended_waves = 0, set[int](), list[int]()
         self._outcome: RunOutcome = "completed"
-        self._stop_cause: Cause | None = None  # nothing starts any more
+        self.stop_cause: Cause | None = None  # nothing starts any more
         self._not_run: dict[NodeStatus, list[NotRun]] = {}
 
     def start(self) -> Decisions:
@@ -125,8 +125,8 @@ class Schedule:
         """A running node suspended; only its descendants wait with it."""
         self._change(node, _RUNNING, _WAITING)
         self._running -= 1
-        if self._stop_cause is not None:
-            return self._settle(node, NodeStatus.CANCELLED, self._stop_cause)
+        if self.stop_cause is not None:
+            return self._settle(node, NodeStatus.CANCELLED, self.stop_cause)
         self._waiting.add(node)
         self.waves.exempt(node, self.status)
         self.retries(node)
@@ -262,9 +262,9 @@ class Schedule:
 
     def stop(self, cause: Cause) -> None:
         """Cancel what has not begun, or waits; running nodes are still to be reported."""
-        if self._stop_cause is not None:
+        if self.stop_cause is not None:
             return
-        self._stop_cause = cause
+        self.stop_cause = cause
         for node, status in enumerate(self.status):
             if status in (_PENDING, _READY, _WAITING) and not self._linked[node]:
                 self._settle(node, NodeStatus.CANCELLED, cause)

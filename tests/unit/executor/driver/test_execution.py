@@ -209,6 +209,36 @@ async def test_a_stopped_run_cancels_pending_nodes_and_lets_running_ones_finish(
     assert harness.event_names("node.blocked") == ["node.blocked c"]
 
 
+@virtual_time
+async def test_what_waits_for_a_slot_when_a_run_stops_does_not_begin() -> None:
+    """A retry and an answered node that wait for one have begun, so they finish."""
+
+    async def fail_once(inputs: Any, context: Any) -> Any:
+        if context.attempt == 1:
+            await fails_with(retryable=True, after_s=1)(inputs, context)
+        return await returns_after(0)(inputs, context)
+
+    acts = {
+        "again": fail_once,
+        "asked": asks(),
+        "busy": returns_after(3),
+        "bad": fails_with(after_s=1.5),
+    }
+    graph = parse_graph("again asked busy bad late", policies={"again": Policy(retry=Retry(2, 0))})
+    options = RunOptions(on_failure="stop", max_parallel=2)
+    harness = ExecutionHarness(graph, acts, options, journal=MemoryJournal())
+    harness.answer_after(2)
+    assert await harness.run() == "failed"
+    assert harness.event_names("node.completed", "node.cancelled") == [
+        "node.cancelled late",
+        "node.completed again",
+        "node.completed asked",
+        "node.completed busy",
+    ]
+    (late,) = (each for each in harness.stored if each.path == "late")
+    assert (late.data, late.attempt) == ({"cause": "node-failed: boom"}, None)
+
+
 # -- cancelling
 
 

@@ -116,6 +116,9 @@ def check_nodes(scene: Scene, harness: ExecutionHarness) -> None:
     started = [(e.path, e.attempt) for e in harness.stored if e.type == "node.started"]
     assert len(started) == len(set(started))
     first = {e.path: e.seq for e in reversed(harness.stored) if e.type == "node.started"}
+    failed = [e for e in harness.stored if e.type == "node.failed" and not e.data["handled"]]
+    if failed and scene.options.on_failure == "stop":
+        assert all(seq < failed[0].seq for seq in first.values())
     for edge in scene.graph.edges:
         plain = edge.channel == "flow" and scene.graph.by_id[edge.target].policy.join == "all"
         if plain and edge.target in first:

@@ -17,6 +17,7 @@ from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 from tests.unit.executor.driver.test_plan_requests import (
     APPROVE,
+    REPLAN,
     Writer,
     answer_at,
     fails,
@@ -60,19 +61,23 @@ async def test_a_change_that_was_made_for_another_graph_is_refused() -> None:
     assert run.event_names("plan.revised") == []
 
 
+@pytest.mark.parametrize("replan", [None, REPLAN])
 @virtual_time
-async def test_a_change_by_hand_after_a_stop_takes_it_away() -> None:
-    """Whatever came between: ``quick`` completes after the stop and before the change."""
-    graph = parse_graph("a b quick late", "a>late")
+async def test_a_change_by_hand_after_a_stop_takes_it_away(replan: Any) -> None:
+    """Whatever came between: ``quick`` completes after the stop and before the change; ``next`` had no slot."""
+    graph = parse_graph("a b quick next late", "a>late")
     behaviors = {"a": returns_after(3), "b": fails, "quick": returns_after(1.5)}
-    run = scene(Writer(), behaviors, graph, on_failure="stop")
-    revise_at(run, 2, parse_graph("a b quick more", "a>more"))
+    options = {"on_failure": "stop", "replan": replan, "max_parallel": 3}
+    run = scene(Writer() if replan else None, behaviors, graph, **options)
+    revise_at(run, 2, parse_graph("a b quick next more", "a>more"))
     assert await run.run() == "failed"
     assert run.event_names("plan.refused", "plan.revised", "node.cancelled", "node.completed") == [
-        "plan.refused",
+        *["plan.refused"] * bool(replan),
+        "node.cancelled next",
         "node.cancelled late",
         "node.completed quick",
         "plan.revised",
+        "node.completed next",
         "node.completed a",
         "node.completed more",
     ]

@@ -56,12 +56,6 @@ class PlanChanges:
     def __len__(self) -> int:
         return len(self.records)
 
-    @property
-    def newest(self) -> int:
-        """The number of the newest change that was made, refused or requested; 0 without one."""
-        told = *self.records[-1:], *self.refused[-1:], *([self.open] if self.open else [])
-        return max((each["change"] for each in told), default=0)
-
     def progress(self, nodes: Mapping[str, NodeState], graph: Graph) -> Progress:
         """Return how far a run of a graph has come.
 

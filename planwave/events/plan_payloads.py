@@ -60,8 +60,8 @@ class PlanRequestedData(TypedDict):
     """A change of its own graph that an execution waits for: nothing starts until it is made or refused.
 
     ``change`` is the number that it will have. ``by`` says what asked for it: the failure of the node at ``path``,
-    that node itself, or a person; the last two with a ``request`` in words. A person who has a model write it has
-    chosen the ``writer``, and without words asks for what replaces the steps that failed; who has written it has none.
+    that node itself, or a person; the last two with a ``request`` in words. ``writer`` is there where a person has a
+    model write it, who without a ``request`` wants the steps replaced that failed; it is not where the person wrote it.
     """
 
     change: int

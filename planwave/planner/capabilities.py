@@ -252,7 +252,7 @@ def _operation_schemas(
     def one_of(some: Sequence[str]) -> Json:
         return {"type": "string", "enum": [*some]} if is_short else _TEXT
 
-    present: Json = {"anyOf": [one_of(ids), _TEXT]} if is_short else _TEXT
+    present: Json = {"anyOf": [one_of(ids), _TEXT]} if ids and is_short else _TEXT
     step = _step_schema(names, fields, present)
     yield "add_node", {"node": step}, ("node",)
     handles = {"source_handle": _TEXT, "target_handle": _TEXT}

@@ -48,7 +48,7 @@ _Resolve = Callable[[str | None, str | None], tuple[str, str]]
 class Access(NamedTuple):
     """One thing outside of a graph, and the node of the graph that reaches it.
 
-    ``kind`` is ``effect`` (its name is the effect and the type: ``write http_tool``; once for each step), ``tool``, ``server``,
+    ``kind`` is ``effect`` (of each step; its name is the effect and the type: ``write http_tool``), ``tool``, ``server``,
     ``host``, ``provider``, ``model`` or ``flow``; ``link``: a tool that changes something is given to another node;
     ``safeguard``: what fell away (its name says it). ``node`` is the node of the graph itself around it.
     """
@@ -61,9 +61,10 @@ class Access(NamedTuple):
 def new_access(
     before: Graph, after: Graph, catalogue: NodeTypes, providers: Providers | None = None
 ) -> list[Access]:
-    """Return what a graph reaches that another one does not, each once, and the safeguards that it lost.
+    """Return what a graph reaches that another one does not, and the safeguards that it lost.
 
-    Steps with effects are compared one by one: what one more of a kind does, or a changed one, nobody has seen.
+    Steps with effects are compared one by one: what one more of a kind does, or a changed one, nobody has seen. All else
+    is named once.
 
     Args:
         before: That other one.

@@ -55,14 +55,16 @@ class Following:
         Raises:
             StoreError: ``store-unreachable``: the last read began more than ``CONFIRMED_FOR`` ago.
         """
-        is_old = self._read_at is None or self._now() - self._read_at > CONFIRMED_FOR
-        if self._is_shared and is_old:
-            raise StoreError(
-                f"changes of {self._channel} by other processes have not been read for "
-                f"{CONFIRMED_FOR.total_seconds():.0f} s, so that none of them is accepted",
-                code=STORE_UNREACHABLE,
-                hint="try again: they are accepted once the database server answers",
-            )
+        age = None if self._read_at is None else self._now() - self._read_at
+        if not self._is_shared or (age is not None and timedelta() <= age <= CONFIRMED_FOR):
+            return
+        self._changed.set()  # a clock that was set looks the same: the next read shows which it is
+        raise StoreError(
+            f"{self._channel} are not accepted: which of them other processes have ended has not been read for "
+            f"{CONFIRMED_FOR.total_seconds():.0f} s",
+            code=STORE_UNREACHABLE,
+            hint="try again: they are accepted once the database server answers",
+        )
 
     async def __aenter__(self) -> Self:
         await self._read()

@@ -274,29 +274,27 @@ async def replan_execution(
     again: discard its earlier parts); the last one is `proposal` with the answer, or `problem`. An error before the first
     event is answered with its own status. A client that disconnects cancels the writing.
     """
+    versions = expected_versions(if_match)
 
     async def propose(on_progress: Callable[[Any], None] | None = None) -> ReplanResponse:
         return await service.changes.propose(
             execution_id,
             body.request,
+            expected=versions,
             provider=body.provider,
             model=body.model,
             on_progress=on_progress,
         )
 
-    if body.dry_run:
-        set_audit_action(request, "execution.proposed")
-    else:
+    if not body.dry_run:
         if stream:
             raise _not_streamed()
+        chosen = {"provider": body.provider, "model": body.model}
         accepted = await service.changes.replan(
-            execution_id,
-            body.request,
-            expected=expected_versions(if_match),
-            provider=body.provider,
-            model=body.model,
+            execution_id, body.request, expected=versions, **chosen
         )
         return json_response(accepted, 202)
+    set_audit_action(request, "execution.proposed")
     if stream:
         return PlanStream(propose, lambda: service.is_draining, "proposal")
     return await json_response_in_thread(await propose())

@@ -207,4 +207,4 @@ def abandon(run: RunState, graph_run: GraphRun) -> None:
     """Drop the change that was requested, as the execution ends."""
     if graph_run is run.root:
         run.planning.open = run.planning.request_id = None
-        run.planning.later = []
+        run.planning.later, run.planning.is_new = [], False

@@ -110,7 +110,7 @@ def _failures_with_request(events: Sequence[Event]) -> set[int]:
     found, is_requested = set[int](), False
     for event in reversed(events):
         if event.type in (PLAN_REQUESTED.name, PLAN_REVISED.name, PLAN_REFUSED.name):
-            is_requested = event.data.get("by") == "failure"
+            is_requested = event.type == PLAN_REQUESTED.name and event.data["by"] == "failure"
         elif is_requested and event.type == NODE_FAILED.name and not event.data.get("handled"):
             found.add(event.seq)
     return found

@@ -27,6 +27,8 @@ from planwave.service.executions.command_rules import (
     change_findings,
     require_changeable,
     require_failed,
+    require_version,
+    version_of,
 )
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.run_spec import require_inputs_for, run_spec_from_events
@@ -191,7 +193,7 @@ class ExecutionChanges:
         Args:
             execution_id: Which.
             request: What is to be different, in the words of a person; None for what replaces the steps that failed.
-            expected: See ``revise``.
+            expected: See ``revise``; None for the graph that is run now.
             provider: Who writes it; None for the default.
             model: See ``provider``.
 
@@ -212,18 +214,22 @@ class ExecutionChanges:
             require_words(request, limits.goal_chars)
         versions = None if expected is None else sorted(expected)
         by, most = current_principal().as_json(), limits.plan_revisions
+        state = await self._executions.live_executions.state(execution_id)
+        if versions is None:  # so that the number is the one of this change
+            versions = [version_of(state)]
         command = Replan(request, versions, by, provider, model, most)
-        command.check(await self._executions.live_executions.state(execution_id))
+        command.check(state)
         self._dependencies.planner.require_reviser(provider, model)
+        change = len(state.changes) + 1
         await self._executions.send_command(execution_id, command)
-        after = await self._executions.live_executions.state(execution_id)
-        return {"execution_id": execution_id, "change": after.changes.newest}
+        return {"execution_id": execution_id, "change": change}
 
     async def propose(
         self,
         execution_id: str,
         request: str | None = None,
         *,
+        expected: Collection[str] | None = None,
         provider: str | None = None,
         model: str | None = None,
         on_progress: Callable[[Any], None] | None = None,
@@ -236,6 +242,7 @@ class ExecutionChanges:
         Args:
             execution_id: Which.
             request: See ``replan``.
+            expected: See ``replan``.
             provider: See ``replan``.
             model: See ``replan``.
             on_progress: Called with each progress event; must not block.
@@ -243,6 +250,7 @@ class ExecutionChanges:
         Raises:
             NotFound: There is none of that id.
             Conflict: The graph of the execution cannot be changed now; see ``revise``.
+            PreconditionFailed: See ``replan``.
             InputError: ``nothing-failed``; ``nothing-changed``: the words ask for nothing that can be done; and those of
                 ``Planner.revise``, as all its other errors.
         """
@@ -253,6 +261,7 @@ class ExecutionChanges:
         if request is None:
             require_failed(state)
             request = failure_words(state)
+        require_version(state, expected)
         if state.status not in ENDED_STATUS:  # else a fork takes it
             require_changeable(state, dependencies.limits.plan_revisions)
         plan = plan_of_run(state)

@@ -269,7 +269,7 @@ class Revise:
             PreconditionFailed: ``plan-changed``: the graph has another hash.
         """
         require_changeable(state, self.most)
-        require_version(state.plan_hash or hash_of_graph(state), self.expected)
+        require_version(state, self.expected)
 
     def send(self, execution: Execution, state: ExecutionState) -> asyncio.Future[None]:
         """Give the command to the driver; done once it, or the request for its approval, is durable.
@@ -328,7 +328,7 @@ class Replan:
             InputError: ``nothing-failed``: there are no words, and no step has failed.
         """
         require_changeable(state, self.most)
-        require_version(state.plan_hash or hash_of_graph(state), self.expected)
+        require_version(state, self.expected)
         if is_paused_by_request(state.pause):
             raise paused(state.execution_id)
         if state.changes.open is not None:
@@ -432,12 +432,18 @@ def hash_of_graph(state: ExecutionState) -> str:
     return graph_hash(read_graph(state.graph or NO_GRAPH)[0])
 
 
-def require_version(present: str, expected: Sequence[str] | None) -> None:
+def version_of(state: ExecutionState) -> str:
+    """Return the hash that callers see of the graph that is run, for ``require_version``."""
+    return state.plan_hash or hash_of_graph(state)
+
+
+def require_version(state: ExecutionState, expected: Collection[str] | None) -> None:
     """Raise if the graph that is run is another one than the caller has seen.
 
     Raises:
         PreconditionFailed: ``plan-changed``.
     """
+    present = version_of(state)
     if expected is not None and present not in expected:
         raise PreconditionFailed(
             f"the graph of the execution has the hash {present!r} by now",

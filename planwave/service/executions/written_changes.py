@@ -85,7 +85,8 @@ async def write_change(
 
     Raises:
         Conflict: The graph of the execution cannot be changed now; see ``require_changeable``.
-        InputError: ``no-planner``; ``model-cannot-plan``.
+        InputError: ``no-planner``; ``model-cannot-plan``; ``nothing-changed``.
+        LimitExceeded: ``plan_nodes``.
     """
     if dependencies.planner is None:
         raise InputError("no model writes changes of plans here", code="no-planner")
@@ -100,7 +101,7 @@ async def write_change(
             plan, words_of(asked, state), *paying.model, on_progress=paying.on_progress, scope=scope
         )
         paying.count(revision.attempts)
-    graph = _accepted(dependencies, state, plan, revision)
+    graph = _accepted(dependencies, asked, state, plan, revision)
     data: PlanRevisedData = {
         "change": len(state.changes) + 1,
         "base": graph_hash(plan.graph),
@@ -194,12 +195,16 @@ def failure_words(state: ExecutionState) -> str:
 
 
 def _accepted(
-    dependencies: WritingDependencies, state: ExecutionState, plan: RevisedPlan, revision: Revision
+    dependencies: WritingDependencies,
+    asked: PlanRequestedData,
+    state: ExecutionState,
+    plan: RevisedPlan,
+    revision: Revision,
 ) -> Graph:
     """Return the graph that a change makes.
 
     Raises:
-        InputError: ``nothing-changed``: it would be the same, or one that was run before.
+        InputError: ``nothing-changed``: it would be the same; or one that was run before, and no person wants that.
         LimitExceeded: ``plan_nodes``, with the nodes that were dropped.
     """
     reading = revision.reading
@@ -207,7 +212,8 @@ def _accepted(
     if reading.graph is None:
         raise InputError(said, code="nothing-changed")
     graph = _in_order(state, reading.graph)
-    if graph_hash(graph) in {state.plan_hash, graph_hash(plan.graph), *_earlier(state)}:
+    earlier = () if asked["by"] == "person" else _earlier(state)  # else it may change to and fro
+    if graph_hash(graph) in {state.plan_hash, graph_hash(plan.graph), *earlier}:
         message = f"the plan was the same before: {said}"
         raise InputError(message, code="nothing-changed")
     limits, count = dependencies.limits, len(graph.nodes) + len(state.changes.dropped)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from planwave.events import ExecutionState
+from planwave.events.plan_payloads import is_for_model
 from planwave.events.request_text import is_timer
 from planwave.executor.driver.execution import Execution
 from planwave.executor.program import Program
@@ -66,9 +67,10 @@ class RunCommands:
         """Return the graphs that the pending commands make of that of the run."""
         return [Program(read_graph(each.graph)[0], catalogue) for each in self.of(Revise)]
 
-    def need_planner(self, state: ExecutionState) -> bool:
+    def needs_planner(self, state: ExecutionState) -> bool:
         """Return whether a model is to write a change of the run once it is driven."""
-        return bool(self.of(Replan)) or state.changes.open is not None
+        asked = state.changes.open
+        return bool(self.of(Replan)) or (asked is not None and is_for_model(asked))
 
     def clear(self) -> None:
         """Forget what is pending; the run rests until it is told to go on."""

@@ -10,7 +10,6 @@ from planwave.errors import Conflict, GraphInvalid
 from planwave.events import ENDED_STATUS, ExecutionState
 from planwave.events.plan_changes import NO_GRAPH
 from planwave.executor.driver.execution import utc_now
-from planwave.executor.driver.revisions import change_requested, plan_changed
 from planwave.executor.program import Program
 from planwave.graph.editing.revision import changed_graph, graph_change
 from planwave.graph.model import Graph
@@ -23,9 +22,9 @@ from planwave.service.executions.command_rules import (
     Replan,
     Revise,
     change_findings,
-    hash_of_graph,
     require_changeable,
     require_failed,
+    version_of,
 )
 from planwave.service.executions.run_spec import require_inputs_for
 from planwave.service.library.commands import RunCommands
@@ -80,12 +79,11 @@ def revise_command(
     Raises:
         GraphInvalid: The graph has errors, or cannot become that of the run.
         InputError: ``invalid-inputs``: the graph needs an input that the run was not given.
-        Conflict, PreconditionFailed: See ``Revise.check``; ``plan-changed``: there is one already.
+        Conflict, PreconditionFailed: See ``Revise.check``; ``change-pending``: there is one already.
     """
-    if pending.of(Revise):
-        raise plan_changed()
+    _require_none_pending(pending)
     state = run.state()
-    expected = [state.plan_hash or hash_of_graph(state)]
+    expected = [version_of(state)]
     if isinstance(source, Proposal):
         expected, note = (
             [source.document["base"]],
@@ -102,6 +100,20 @@ def revise_command(
         raise GraphInvalid(findings)
     require_inputs_for(run.spec, new, catalogue)
     return command
+
+
+def _require_none_pending(pending: RunCommands) -> None:
+    """Raise if a run is to be changed already once it goes on: the next change is one of the changed graph.
+
+    Raises:
+        Conflict: ``change-pending``.
+    """
+    if pending.of(Revise) or pending.of(Replan):
+        raise Conflict(
+            "the run has a change that is made once it goes on",
+            code="change-pending",
+            hint="await the run, or iterate over it, before the next change",
+        )
 
 
 def _shown(
@@ -132,16 +144,15 @@ def replan_command(
         pending: Its commands that nothing drives yet.
 
     Raises:
-        Conflict, InputError: See ``Replan.check``; ``change-requested``: there is one already.
+        Conflict, InputError: See ``Replan.check``; ``change-pending``: there is one already.
     """
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.service.plans.proposals import require_words
 
-    if pending.of(Replan):
-        raise change_requested()
+    _require_none_pending(pending)
     if words is not None:
         require_words(words, None)
-    expected = [state.plan_hash or hash_of_graph(state)]
+    expected = [version_of(state)]
     command = Replan(words, expected, LIBRARY.as_json(), *named_model(*chosen))
     command.check(state)
     return command

@@ -551,7 +551,7 @@ class Run:
         with self._rejected_once():
             loaded.program = session.bind()
         programs = [loaded.program, *self._commands.changed_programs(environment.catalogue)]
-        may_replan = spec.options.max_replans or self._commands.need_planner(loaded.state())
+        may_replan = spec.options.max_replans or self._commands.needs_planner(loaded.state())
         needs_planner = spec.written_by or may_replan
         if dependencies.services is None and (needs_planner or any(map(uses_services, programs))):
             opening = dependencies.open_services(spec.goal)

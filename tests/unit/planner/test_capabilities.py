@@ -9,17 +9,21 @@ import pytest
 from pydantic import BaseModel
 
 from planwave.errors import InputError
+from planwave.graph.editing.editor import PlanContent
+from planwave.graph.reading.documents import read_graph
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.planner.capabilities import (
     PlanRules,
     calls_model,
+    change_schema,
     check_can_plan,
     plan_schema,
     plannable_types,
     provider_cards,
     type_cards,
 )
+from planwave.planner.revised_plan import RevisedPlan
 from planwave.prompts.render import ProviderCard
 from planwave.providers.protocols import ProviderInfo
 from tests.support.llm.fake_providers import FakeProviders, library_registry
@@ -212,3 +216,14 @@ def test_the_schema_of_a_nested_graph_is_that_of_the_plan_without_nesting() -> N
     assert "body" not in inside["data"]["properties"]
     words = json.dumps(schema)
     assert all(f'"{mark}"' not in words for mark in ("graph", "expression", "names", "template"))
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_the_schema_of_a_change_has_no_empty_enum(steps: int) -> None:
+    """Providers refuse one; a plan in an editor may have no step yet."""
+    document = {"nodes": [{"id": f"n{n}", "type": "text", "data": {}} for n in range(steps)]}
+    graph, _ = read_graph({**document, "edges": []})
+    plan = RevisedPlan("Goal", PlanContent("", graph.document), graph)
+    text = json.dumps(change_schema(plan, library_registry(), ["text"]))
+    assert '"enum": []' not in text
+    assert ('"n1"' in text) == (steps == 2)

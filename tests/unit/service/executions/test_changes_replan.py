@@ -287,6 +287,10 @@ async def test_words_that_cannot_be_heard_are_refused_before_a_model_is_asked() 
             "POST", f"{path}/replan", json=ASKED, headers={"If-Match": '"other"'}
         )
         assert (stale.status_code, stale.json()["code"]) == (412, "plan-changed")
+        stale = await calls.request(
+            "POST", f"{path}/replan", json=WORDS, headers={"If-Match": '"other"'}
+        )
+        assert (stale.status_code, stale.json()["code"]) == (412, "plan-changed")
         await calls.post_json(f"{path}/pause", {}, 200)
         paused = await calls.expect_problem("POST", f"{path}/replan", 409, ASKED)
         assert paused["code"] == "paused"
@@ -306,3 +310,20 @@ async def test_words_that_ask_for_nothing_refuse_the_change_and_the_execution_wa
         assert "There is nothing to cover." in refused["error"]["message"]
         while (await calls.get_json(path))["status"] != "paused":
             await until(lambda: True)
+
+
+async def test_a_person_takes_back_in_words_what_words_have_changed() -> None:
+    """A step that fails again may not: the plan would change to and fro."""
+    takes_back = changes({"op": "remove_node", "id": "later"}, answer="Leaves them out.")
+    later = {"id": "later", "name": "Later", "type": "text", "data": {"text": "{{ input }}"}}
+    edge = {"source": "sent", "target": "later", "channel": "flow"}
+    adds = changes({"op": "add_node", "node": later}, {"op": "add_edge", "edge": edge})
+    async with waiting(adds, takes_back) as (calls, path, _):
+        for words, count in [("also later", 1), ("leave that out again", 2)]:
+            accepted = await calls.post_json(f"{path}/replan", {"request": words}, 202)
+            assert accepted["change"] == count
+            while len((await calls.get_json(f"{path}/document")).get("changes", ())) < count:
+                await until(lambda: True)
+        document = await calls.get_json(f"{path}/document")
+        assert "refused_changes" not in document
+        assert document["changes"][1]["hash"] == document["changes"][0]["base"]

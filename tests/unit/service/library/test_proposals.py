@@ -146,8 +146,9 @@ def test_what_has_begun_is_refused_at_once_with_the_place() -> None:
 async def test_of_two_changes_the_second_one_is_refused_and_the_run_goes_on() -> None:
     paused = await planwave.run(ASKS)
     paused.run.revise(ASKS_AND_MORE)
-    with pytest.raises(planwave.Conflict, match="changed meanwhile"):
+    with pytest.raises(planwave.Conflict, match="once it goes on") as pending:
         paused.run.revise({**ASKS, "nodes": [*ASKS["nodes"], text("other", "Other")]})
+    assert pending.value.code == "change-pending"
     assert (await paused.run)["more"] == "More"
 
     work = Slow()
@@ -303,7 +304,10 @@ async def test_a_run_that_waits_is_changed_in_words_and_waits_again() -> None:
     assert await paused.run.replan("also cover the costs") is paused.run
     with pytest.raises(planwave.Conflict) as twice:
         await paused.run.replan("and more")
-    assert twice.value.code == "change-requested"
+    assert twice.value.code == "change-pending"
+    with pytest.raises(planwave.Conflict) as by_hand:
+        paused.run.revise(ASKS_AND_MORE)
+    assert by_hand.value.code == "change-pending"
     changed = await paused.run
     assert (changed.status, changed["costs"], len(models.requests)) == ("paused", "The costs", 1)
     (change,) = changed.document["changes"]

@@ -198,8 +198,9 @@ function Overlay({ scale, now, changes }: OverlayProps) {
       {scale.squeezed.map((gap) => (
         <i key={gap.from} className={styles.squeezed} style={extent(scale, gap)} />
       ))}
-      {changes.map(({ title, at }) => (
-        <i key={title} className={styles.changed} style={{ left: percent(scale.position(at)) }} />
+      {changes.map(({ at }, number) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: marks are only added, and two may say the same
+        <i key={number} className={styles.changed} style={{ left: percent(scale.position(at)) }} />
       ))}
       {now !== null && <i className={styles.now} style={{ left: percent(scale.position(now)) }} />}
     </div>

@@ -207,6 +207,13 @@ CASES: dict[str, Case] = {
         {"a": raise_error},
         RunOptions(on_failure="stop", max_parallel=1),
     ),
+    "stopped-without-slot": case(
+        parse_graph("a b"),
+        "b",
+        "The execution stops at the first failure, and 'a' failed: boom.",
+        {"a": raise_error},
+        RunOptions(on_failure="stop", max_parallel=1),
+    ),
     "retrying": case(
         policy(retry=Retry(2, 0)),
         "a",

@@ -209,6 +209,7 @@ class RevisedRun:
         races: ``joins_any``, and whether people cancel nodes, or all of it, and pause it for a while; then results
             depend on time.
         on_failure: What follows from a failure after which a model writes a change; None: none does.
+        stops: Whether a failure stops the run, and no model writes a change after it.
         by_nodes: Whether nodes may ask for changes, too.
         acts: Whether nodes have effects; then only models change it, and a person is asked first where the service asks.
     """
@@ -220,6 +221,7 @@ class RevisedRun:
         joins_any: bool = False,
         races: bool = False,
         on_failure: OnFailure | None = None,
+        stops: bool = False,
         by_nodes: bool = False,
         acts: bool = False,
     ) -> None:
@@ -232,8 +234,8 @@ class RevisedRun:
         self._listener: Callable[[list[Event]], None] = lambda _: None
         self.options = RunOptions(
             scheduling=("eager", "waves")[choices.below(2)],
-            max_parallel=(None, 1, 2)[choices.below(3)],
-            on_failure=on_failure or "continue",
+            max_parallel=(2 if stops else None, 1, 2)[choices.below(3)],
+            on_failure="stop" if stops else on_failure or "continue",
             replan={"on_failure": True, "by_nodes": by_nodes, "max": 1 + choices.below(3)}
             if on_failure
             else None,

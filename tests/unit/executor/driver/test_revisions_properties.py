@@ -182,6 +182,39 @@ async def test_a_fork_of_a_run_that_was_changed_runs_nothing_again(source: bytes
     assert own_results(again) == own_results(state)
 
 
+def check_stops(events: Sequence[Event]) -> None:
+    """After a failure no node of the graph begins, unless the graph was changed since."""
+    is_stopped, begun = False, set[str | None]()
+    for event in events:
+        if event.type == "plan.revised":
+            is_stopped = False
+        elif event.path is None or "[" in event.path:
+            continue
+        elif event.type == "node.failed":
+            is_stopped = is_stopped or not event.data.get("handled")
+        elif event.type == "node.started":
+            assert not is_stopped or event.path in begun, event
+            begun.add(event.path)
+
+
+@given(st.binary(min_size=240, max_size=300), st.booleans())
+@settings(max_examples=examples(300), deadline=None)
+@virtual_time
+async def test_after_a_failure_that_stops_a_run_nothing_begins_but_after_a_change(
+    source: bytes, joins_any: bool
+) -> None:
+    scene = RevisedRun(ByteChoices(source), joins_any=joins_any, stops=True)
+    state = await scene.run()
+    check_history(scene, state)
+    check_stops(scene.journal.appended)
+    batches = list(scene.journal.batches)
+    for cut in range(1, len(batches)):
+        again = await scene.recovered([event for batch in batches[:cut] for event in batch])
+        assert again.is_over
+        check_runs_once(scene.journal.appended)
+        check_stops(scene.journal.appended)
+
+
 @given(st.binary(min_size=120, max_size=300))
 @settings(max_examples=examples(80), deadline=None)
 @virtual_time

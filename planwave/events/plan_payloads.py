@@ -7,13 +7,13 @@ to the graph of ``execution.created``; see ``planwave.graph.editing.revision``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NotRequired, cast
+from typing import Any, Final, NotRequired, cast
 
 from typing_extensions import TypedDict
 
 from planwave.errors import ErrorDocument
 from planwave.principals import PrincipalDocument
-from planwave.shapes.common import GraphChangeDocument
+from planwave.shapes.common import ChangeCause, ChangeWriterDocument, GraphChangeDocument
 
 REPLAN: Final = "replan"
 """The type of the event with which a node asks for a change of the graph: ``{"request"}``, in words."""
@@ -22,10 +22,6 @@ WRITTEN: Final = "plan"
 model writes it; see ``planner.progress.PlanProgress``."""
 MAX_REQUEST_CHARS: Final = 4_000
 """The longest words with which a node asks for a change."""
-
-
-ChangeCause = Literal["failure", "node", "person"]
-"""What a change comes from: the failure of a node, a node that asks for it, or a person."""
 
 
 class PlanRevisedData(TypedDict):
@@ -49,13 +45,6 @@ class PlanRevisedData(TypedDict):
     revised_by: NotRequired[PrincipalDocument]
 
 
-class WriterDocument(TypedDict):
-    """The model that a person has chosen to write a change; null is the default."""
-
-    provider: str | None
-    model: str | None
-
-
 class PlanRequestedData(TypedDict):
     """A change of its own graph that an execution waits for: nothing starts until it is made or refused.
 
@@ -69,7 +58,7 @@ class PlanRequestedData(TypedDict):
     request: NotRequired[str]
     path: NotRequired[str]
     requested_by: NotRequired[PrincipalDocument]
-    writer: NotRequired[WriterDocument]
+    writer: NotRequired[ChangeWriterDocument]
 
 
 def is_for_model(asked: PlanRequestedData) -> bool:

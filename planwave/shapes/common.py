@@ -93,6 +93,17 @@ class GraphDocument(TypedDict):
     edges: list[EdgeDocument]
 
 
+ChangeCause = Literal["failure", "node", "person"]
+"""What a change comes from: the failure of a node, a node that asks for it, or a person."""
+
+
+class ChangeWriterDocument(TypedDict):
+    """The model that a person has chosen to write a change; null is the default."""
+
+    provider: str | None
+    model: str | None
+
+
 class GraphChangeDocument(TypedDict):
     """What a change makes of a graph: ``nodes`` and ``edges`` are new or changed ones, whole."""
 

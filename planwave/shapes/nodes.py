@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
 from planwave.errors import ErrorDocument
 from planwave.principals import PrincipalDocument
-from planwave.shapes.common import GraphChangeDocument, NodeStatus, OutputsDocument
+from planwave.shapes.common import (
+    ChangeCause,
+    ChangeWriterDocument,
+    GraphChangeDocument,
+    NodeStatus,
+    OutputsDocument,
+)
 
 
 class UsageResponse(TypedDict):
@@ -83,7 +89,7 @@ class PlanChangeResponse(TypedDict):
     hash: str
     note: str
     """Why it was made, in the words of who asked for it; of a change that a model wrote, what the model says of it."""
-    by: Literal["failure", "node", "person"] | None
+    by: ChangeCause | None
     """What asked for it: a step that failed, a step that found out, a person; null in executions of earlier versions."""
     revised_by: PrincipalDocument | None
     graph_change: GraphChangeDocument
@@ -91,13 +97,6 @@ class PlanChangeResponse(TypedDict):
     """The steps that it dropped although they had begun, as they were by then."""
     request_id: NotRequired[str]
     """The request that a person answers before the change is made, where the plan needs an approval."""
-
-
-class ChangeWriterResponse(TypedDict):
-    """The model that a person has chosen to write a change; null is the default."""
-
-    provider: str | None
-    model: str | None
 
 
 class ReplanAccepted(TypedDict):
@@ -114,14 +113,14 @@ class PlanRequestResponse(TypedDict):
     change: int
     """The number that it will have."""
     at: str
-    by: Literal["failure", "node", "person"]
+    by: ChangeCause
     path: NotRequired[str]
     """The node that failed, or that asks for it."""
     request: NotRequired[str]
     """What is asked for, in words."""
     requested_by: NotRequired[PrincipalDocument]
     """Who has a model write it."""
-    writer: NotRequired[ChangeWriterResponse]
+    writer: NotRequired[ChangeWriterDocument]
     """Whom a person asks to write it; absent where the person has written it."""
 
 

@@ -674,7 +674,7 @@ export type PlanRepair = {
 };
 
 /** The model that a person has chosen to write a change; null is the default. */
-export type ChangeWriterResponse = {
+export type ChangeWriterDocument = {
   provider: string | null;
   model: string | null;
 };
@@ -692,13 +692,7 @@ export type PlanRequestResponse = {
   /** Who has a model write it. */
   requested_by?: PrincipalDocument;
   /** Whom a person asks to write it; absent where the person has written it. */
-  writer?: ChangeWriterResponse;
-};
-
-/** The model that a person has chosen to write a change; null is the default. */
-export type WriterDocument = {
-  provider: string | null;
-  model: string | null;
+  writer?: ChangeWriterDocument;
 };
 
 /** A change of its own graph that an execution waits for: nothing starts until it is made or refused. `change` is the number that it will have. `by` says what asked for it: the failure of the node at `path`, that node itself, or a person; the last two with a `request` in words. `writer` is there where a person has a model write it, who without a `request` wants the steps replaced that failed; it is not where the person wrote it. */
@@ -708,7 +702,7 @@ export type PlanRequestedData = {
   request?: string;
   path?: string;
   requested_by?: PrincipalDocument;
-  writer?: WriterDocument;
+  writer?: ChangeWriterDocument;
 };
 
 /** A change of the graph: `change` counts them from 1, `base` and `hash` are of the graphs before and after it. `by` says what asked for it, and `revised_by` which person did, or approved it. `floor` is the lowest wave of nodes that have not begun; `waves`, `linked` and `not_reached` as in `execution.started`. */

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypedDict, TypeVar, cast
 
 from planwave.executor.options import RunOptions
 from planwave.graph.suggestions import closest_match
@@ -42,10 +42,16 @@ class RunArguments(_StartArguments, total=False):
 
 
 class ModelArguments(TypedDict, total=False):
-    """The keywords of ``Run.replan``."""
+    """The keywords that say which model writes."""
 
     provider: str | None
     model: str | None
+
+
+class ReplanArguments(ModelArguments, total=False):
+    """The keywords of ``Run.replan``, without ``dry_run``."""
+
+    dry_run: Literal[False]
 
 
 class ProposalArguments(ModelArguments, total=False):

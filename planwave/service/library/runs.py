@@ -29,8 +29,8 @@ from planwave.service.executions.session import ExecutionSession
 from planwave.service.library import proposals
 from planwave.service.library.arguments import (
     NOT_GIVEN,
-    ModelArguments,
     ProposalArguments,
+    ReplanArguments,
     answer_of,
     check_fork_arguments,
     check_replan_arguments,
@@ -220,7 +220,7 @@ class Run:
         return self
 
     @overload
-    async def replan(self, words: str | None = ..., **more: Unpack[ModelArguments]) -> Run: ...
+    async def replan(self, words: str | None = ..., **more: Unpack[ReplanArguments]) -> Run: ...
     @overload
     async def replan(
         self, words: str | None = ..., *, dry_run: Literal[True], **more: Unpack[ProposalArguments]
@@ -259,7 +259,7 @@ class Run:
         return self._give(proposals.replan_command(words, chosen, state, self._commands))
 
     @overload
-    def replan_sync(self, words: str | None = ..., **more: Unpack[ModelArguments]) -> Run: ...
+    def replan_sync(self, words: str | None = ..., **more: Unpack[ReplanArguments]) -> Run: ...
     @overload
     def replan_sync(
         self, words: str | None = ..., *, dry_run: Literal[True], **more: Unpack[ProposalArguments]

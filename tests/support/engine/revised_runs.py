@@ -246,7 +246,7 @@ class RevisedRun:
             self._edge(nodes[first].id, nodes[first + 1 + choices.below(size - 1 - first)].id)
             for first in (choices.below(size - 1) for _ in range(choices.below(2 * size)))
         ]
-        self.graph = Graph(tuple(nodes), without_doubles(edges))
+        self.graph = self._graph(nodes, edges)
         changes = 0 if acts else 1 + choices.below(3)
         self.moments = [choices.below(12) + 0.5 for _ in range(changes)]
         self.disturbances = [choices.below(12) + 0.25 for _ in range(races * choices.below(3))]
@@ -262,15 +262,20 @@ class RevisedRun:
 
     def _node(self) -> Node:
         self._count += 1
-        document = {"id": f"n{self._count}", "type": "step", "name": f"n{self._count}"}
-        parts = {"policy": (policy := self._policy()), "data": self._data(policy["join"])}
-        graph, _ = read_graph({"nodes": [{**document, **parts}], "edges": []})
-        return graph.nodes[0]
+        document = {"id": f"n{self._count}", "type": self._type(), "name": f"n{self._count}"}
+        graph, _ = read_graph({"nodes": [{**document, "policy": self._policy()}], "edges": []})
+        (node,) = graph.nodes
+        return node._replace(data=self._data(node))
 
-    def _data(self, join: str) -> dict[str, Any]:
+    def _type(self) -> str:
+        """Return the type of the next node."""
+        return "step"
+
+    def _data(self, node: Node) -> dict[str, Any]:
+        """Return random data for a node."""
         choices = self.choices
         data: dict[str, Any] = {"tag": choices.below(100), "delay": choices.below(5)}
-        if join == "any":
+        if node.policy.join == "any":
             data["any"] = True
         if self.options.replans_by_nodes and choices.one_in(3):
             data["does"] = WANTS[choices.below(len(WANTS))]
@@ -307,7 +312,7 @@ class RevisedRun:
                 edges = [each for each in edges if gone not in (each.source, each.target)]
             elif what == 1 and nodes:
                 at = self.choices.below(len(nodes))
-                nodes[at] = nodes[at]._replace(data=self._data(nodes[at].policy.join))
+                nodes[at] = nodes[at]._replace(data=self._data(nodes[at]))
             elif what == 2 and edges:
                 edges.pop(self.choices.below(len(edges)))
             elif what == 3 and len(nodes) > 1:
@@ -320,6 +325,10 @@ class RevisedRun:
                 source = nodes[self.choices.below(len(nodes) - 1)] if len(nodes) > 1 else None
                 if source is not None:
                     edges.append(self._edge(source.id, added.id))
+        return self._graph(nodes, edges)
+
+    def _graph(self, nodes: Sequence[Node], edges: Sequence[Edge]) -> Graph:
+        """Return a graph of random nodes and edges."""
         return Graph(tuple(nodes), without_doubles(edges))
 
     def random_change(self, state: ExecutionState) -> tuple[Graph, PlanRevisedData]:
@@ -440,7 +449,8 @@ class RevisedRun:
                 changes -= 1
                 _ignored(execution.revise(*self._likely_change(state)))
             elif state.requests:
-                _ignored(execution.answer(next(iter(state.requests)), "yes"))
+                request_id = next(iter(state.requests))
+                _ignored(execution.answer(request_id, self._answer_to(request_id)))
             self._cut_off_later(execution)
         return fold(self.journal.appended)
 
@@ -478,7 +488,7 @@ class RevisedRun:
 
     async def from_scratch(self, graph: Graph) -> ExecutionState:
         """Run a graph that nothing changes; return its state."""
-        following = RevisedRun(ByteChoices(b""))
+        following = type(self)(ByteChoices(b""))
         following.graph, following.options = graph, replace(self.options, replan=None)
         following.moments = []
         following.journal.batches[:] = [[following._created()]]

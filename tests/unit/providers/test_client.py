@@ -38,27 +38,8 @@ from planwave.testing import forbid_model_calls
 from tests.support.llm.client_harness import ModelClientHarness, model_client_harness
 from tests.support.llm.fake_llm_server import ErrorReply, FakeLLMServer, TextReply
 from tests.support.llm.fake_providers import library_registry
+from tests.support.llm.notebook import Notebook
 from tests.support.polling import until
-
-
-class Notebook:
-    """A recorder in memory that says what it was asked."""
-
-    def __init__(self) -> None:
-        self.kept: dict[CallKey, dict[str, Any]] = {}
-
-    async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-        return self.kept.get(key)
-
-    async def has_calls(self, key: CallKey) -> bool:
-        return any(each[:3] == key[:3] for each in self.kept)
-
-    async def has_other(self, key: CallKey) -> bool:
-        return any(each[:4] == key[:4] and each != key for each in self.kept)
-
-    async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
-        await asyncio.sleep(0)
-        self.kept[key] = reply
 
 
 @pytest.fixture

@@ -175,7 +175,8 @@ class LibraryRun(RevisedRun):
             case "loop":
                 on_error = ("skip", "null", "fail")[choices.below(3)]
                 items = [*range(choices.below(4)), *(["{{ input }}"] if choices.one_in(5) else [])]
-                parallel = 1 + choices.below(3)
+                # Which of several items at a time fails first, and ends the others, depends on time.
+                parallel = 1 if on_error == "fail" else 1 + choices.below(3)
                 body = {"items": items, "parallel": parallel, "onItemError": on_error}
                 return body | {"body": self._body()}
             case "agent":

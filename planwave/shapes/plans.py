@@ -188,7 +188,7 @@ class ElementDifference(TypedDict):
     before: NotRequired[dict[str, Any]]
     """Of a removed one: all of it."""
     after: NotRequired[dict[str, Any]]
-    """Of an added one: all of it."""
+    """Of an added one, and of a changed edge: all of it."""
     fields: NotRequired[list[FieldDifference]]
     """Of a changed one."""
 

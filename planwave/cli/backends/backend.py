@@ -472,8 +472,14 @@ class Backend(Queries, Protocol):
         """Let an execution that runs or waits go on with a changed graph; return the change."""
         ...
 
-    async def replan(self, execution_id: str, request: str | None) -> ReplanAccepted:
-        """Have the model of the command change the plan of an execution, which starts nothing meanwhile."""
+    async def replan(
+        self, execution_id: str, request: str | None, expected: str | None = None
+    ) -> ReplanAccepted:
+        """Have the model of the command change the plan of an execution, which starts nothing meanwhile.
+
+        Raises:
+            PreconditionFailed: ``plan-changed``: it runs another graph than the one with the expected hash.
+        """
         ...
 
     async def propose(self, execution_id: str, request: str | None) -> ReplanResponse:

@@ -159,9 +159,12 @@ class LocalBackend:
         versions = None if expected is None else [expected]
         return await self.service.changes.revise(execution_id, graph, expected=versions, note=note)
 
-    async def replan(self, execution_id: str, request: str | None) -> ReplanAccepted:
+    async def replan(
+        self, execution_id: str, request: str | None, expected: str | None = None
+    ) -> ReplanAccepted:
         """See ``Backend.replan``."""
-        return await self.service.changes.replan(execution_id, request)
+        versions = None if expected is None else [expected]
+        return await self.service.changes.replan(execution_id, request, expected=versions)
 
     async def propose(self, execution_id: str, request: str | None) -> ReplanResponse:
         """See ``Backend.propose``."""

@@ -391,10 +391,12 @@ class RemoteBackend:
         """See ``Backend.revise``."""
         return await self._client.revise(execution_id, graph, note=note, if_match=expected)
 
-    async def replan(self, execution_id: str, request: str | None) -> ReplanAccepted:
+    async def replan(
+        self, execution_id: str, request: str | None, expected: str | None = None
+    ) -> ReplanAccepted:
         """See ``Backend.replan``."""
         return await self._client.replan(
-            execution_id, request, provider=self._provider, model=self._model
+            execution_id, request, provider=self._provider, model=self._model, if_match=expected
         )
 
     async def propose(self, execution_id: str, request: str | None) -> ReplanResponse:

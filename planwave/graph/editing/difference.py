@@ -31,14 +31,15 @@ def graph_difference(a: Mapping[str, Json], b: Mapping[str, Json]) -> GraphDiffe
         ``{"nodes": […], "edges": […], "reordered": ["nodes"?, "edges"?]}``. An entry is
         ``{"id", "change": "added", "after"}``, ``{"id", "change": "removed", "before"}`` or
         ``{"id", "change": "changed", "fields": [{"pointer", "before"?, "after"?}]}``; pointers are
-        into the node or the edge. Removed ones come first, the others in the order of ``b``. An edge between
+        into the node or the edge. A changed edge has ``after``, too: its id tells a person nothing. Removed ones come first, the others in the order of ``b``. An edge between
         other nodes than before is one that was removed and one that was added, also under the same id.
         ``reordered`` names the lists whose common members have another order.
     """
     difference: GraphDifference = {"nodes": [], "edges": [], "reordered": []}
     for kind in _KINDS:
-        before, after = (_by_key(each[kind], is_edge=kind == "edges") for each in (a, b))
-        difference[kind].extend(_list_difference(before, after))
+        is_edge = kind == "edges"
+        before, after = (_by_key(each[kind], is_edge=is_edge) for each in (a, b))
+        difference[kind].extend(_list_difference(before, after, is_edge=is_edge))
         if [key for key in before if key in after] != [key for key in after if key in before]:
             difference["reordered"].append(kind)
     return difference
@@ -57,7 +58,10 @@ def _by_key(items: Sequence[dict[str, Json]], *, is_edge: bool) -> dict[_Key, di
 
 
 def _list_difference(
-    before: Mapping[_Key, dict[str, Json]], after: Mapping[_Key, dict[str, Json]]
+    before: Mapping[_Key, dict[str, Json]],
+    after: Mapping[_Key, dict[str, Json]],
+    *,
+    is_edge: bool,
 ) -> Iterator[ElementDifference]:
     for key, item in before.items():
         if key not in after:
@@ -66,7 +70,8 @@ def _list_difference(
         if key not in before:
             yield {"id": key[0], "change": "added", "after": item}
         elif fields := list(field_differences(before[key], item)):
-            yield {"id": key[0], "change": "changed", "fields": fields}
+            changed: ElementDifference = {"id": key[0], "change": "changed", "fields": fields}
+            yield {**changed, "after": item} if is_edge else changed
 
 
 def field_differences(

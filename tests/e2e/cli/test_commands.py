@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from planwave.cli import context
+from planwave.cli.backends.local import LocalBackend
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import (
     approval_graph,
@@ -183,9 +184,11 @@ def test_fork_in_words_is_shown_and_pays_only_for_what_is_new(llm: FakeLLMServer
     reply = json.dumps({"answer": "Adds a sum.", "operations": [adds]})
     llm.add(TextReply(reply))
     done = invoke("fork", "last", "--replan", "add a sum")
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 2, done.output
     assert "+ node sum" in done.stdout
-    assert "Nothing was started." in done.stdout
+    assert (
+        "nothing was started: a person has to take the proposal, as --yes is missing" in done.stderr
+    )
     assert len(json.loads(invoke("ls", "--json").stdout)["executions"]) == 1
     llm.add(TextReply(reply))
     done = invoke("fork", "last", "--replan", "add a sum", "--dry-run")
@@ -201,9 +204,18 @@ def test_fork_in_words_is_shown_and_pays_only_for_what_is_new(llm: FakeLLMServer
     assert len(llm.requests) == calls + 1, "only the change itself is paid for"
     execute_graph(TEXT_GRAPH)
     agent = {"id": "more", "name": "More", "type": "agent", "description": "Write it out"}
-    llm.add(TextReply(reply.replace(json.dumps(adds["node"]), json.dumps(agent))))
-    done = invoke("fork", "last", "--replan", "do what the text says", "--yes")
-    assert "Nothing was started." in done.stdout, "it reaches a model that is new"
+    reply = reply.replace(json.dumps(adds["node"]), json.dumps(agent))
+    for command in (["fork", "last", "--replan"], ["replan", "last"]):
+        llm.add(TextReply(reply), TextReply(reply), TextReply(reply))
+        done = invoke(*command, "do what the text says", "--yes")
+        assert done.exit_code == 2, "what was asked for did not happen"
+        assert "as it reaches something new" in done.stderr, "a model"
+        told = invoke_json(*command, "do what the text says", "--yes", code=2)["error"]
+        assert told["code"] == "decision-required"
+        assert "more" in {each["id"] for each in told["proposal"]["graph"]["nodes"]}
+        code, seen = typed([*command, "do what the text says", "--yes"], [("[y/N] ", "n\n")])
+        assert (code, "Nothing was started." in seen) == (0, True), "a person has decided"
+    assert len(invoke_json("ls")["executions"]) == 3
 
 
 def test_fork_in_words_is_refused_before_a_model_is_asked(llm: FakeLLMServer) -> None:
@@ -494,7 +506,45 @@ def test_replan_changes_a_run_that_waits_and_shows_what_was_changed(llm: FakeLLM
     assert shown["usage"]["calls"] == 1, "the call of the proposal is not of the run"
     llm.add(TextReply(json.dumps({"answer": "There is one already.", "operations": []})))
     done = invoke("replan", "last", "add a sum")
-    assert (done.exit_code, "goes on as it was: There is one already." in done.stderr) == (2, True)
+    assert (done.exit_code, "is not changed: There is one already." in done.stderr) == (2, True)
+
+
+def test_replan_asks_no_model_where_somebody_else_has_changed_the_run_first(
+    llm: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute_graph(approval_graph())
+    graph = invoke_json("show", "last")["graph"]
+    graph["nodes"].append({"id": "costs", "type": "text", "data": {"text": "the costs"}})
+    replan = LocalBackend.replan
+
+    async def overtaken(self: LocalBackend, execution_id: str, *args: Any) -> Any:
+        await self.revise(execution_id, graph, "came first")
+        return await replan(self, execution_id, *args)
+
+    monkeypatch.setattr(LocalBackend, "replan", overtaken)
+    told = invoke_json("replan", "last", "add a sum", code=2)["error"]
+    assert told["code"] == "plan-changed"
+    assert "read the execution again" in told["hint"]
+    shown = invoke_json("show", "last")
+    assert [each["note"] for each in shown["changes"]] == ["came first"]
+    assert llm.requests == []
+
+
+def test_replan_says_what_is_wrong_with_a_change_that_is_refused(llm: FakeLLMServer) -> None:
+    execute_graph(approval_graph())
+    nodes = [{"id": each, "name": each, "type": "code", "data": {"code": "1"}} for each in "xy"]
+    operations = [{"op": "add_node", "node": each} for each in nodes]
+    llm.add(*[TextReply(json.dumps({"answer": "Computes.", "operations": operations}))] * 6)
+    done = invoke("replan", "last", "compute it")
+    (refused,) = invoke_json("show", "last")["refused_changes"]
+    assert len(refused["diagnostics"]) > 1
+    assert done.exit_code == 3, done.output
+    assert "is not changed: " in done.stderr
+    told = " ".join(done.stderr.split())
+    for each in refused["diagnostics"]:
+        assert each["message"] in told
+        assert each.get("hint", "") in told
+    assert refused["error"].get("hint", "") in told
 
 
 def test_replan_asks_a_person_about_a_change_that_reaches_something_new(llm: FakeLLMServer) -> None:
@@ -521,10 +571,10 @@ def test_replan_of_an_ended_run_starts_a_fork_with_that_plan(llm: FakeLLMServer)
     reply = json.dumps({"answer": "Adds a sum.", "operations": [adds]})
     llm.add(TextReply(reply))
     done = invoke("replan", "last", "add a sum")
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 2, done.output
     said = done.stdout
     assert said.index("has ended: what is proposed is a fork of it") < said.index("+ node sum")
-    assert "Nothing was started." in said
+    assert "a person has to take the proposal, as --yes is missing" in done.stderr
     llm.add(TextReply(reply))
     done = invoke("replan", "last", "add a sum", "--dry-run")
     assert done.stdout.splitlines()[-2:] == [

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,33 @@ def test_ctrl_c_while_planning_leaves_nothing_behind(llm: FakeLLMServer) -> None
     assert "stopped while planning" in err
     assert "Traceback" not in err
     assert kept() == {"executions": [], "plans": []}
+
+
+def test_ctrl_c_while_a_change_is_written_says_when_it_is_written_then(llm: FakeLLMServer) -> None:
+    ask = {"id": "ask", "type": "approval", "data": {"prompt": "Go on?"}}
+    run_command("exec", written("g.json", {"nodes": [ask], "edges": []}))
+    (execution_id,) = [each["execution_id"] for each in kept()["executions"]]
+    llm.add(NoReply())
+    with start_command("replan", "last", "add a note") as process:
+        read_until(process.stdout, "A model writes the change")
+        asked_by = time.monotonic() + 60
+        while not llm.requests:  # else the next process would wait for the reply that never comes
+            assert time.monotonic() < asked_by
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    told = " ".join(err.split())
+    assert f"the change of {execution_id} is written once it goes on" in told
+    assert f"planwave resume {execution_id}" in told
+    note = {"id": "note", "name": "Note", "type": "text", "data": {"text": "Noted"}}
+    added = {"answer": "Adds it.", "operations": [{"op": "add_node", "node": note}]}
+    llm.add(*[TextReply(json.dumps(added))] * 2)
+    resumed = run_command("resume", execution_id)
+    assert resumed.returncode == 0, resumed.stderr
+    shown = json.loads(run_command("show", execution_id, "--json").stdout)
+    assert [each["note"] for each in shown["changes"]] == ["Adds it."]
+    assert (shown["status"], shown["node_results"]["note"]) == ("paused", "Noted")
 
 
 STUBBORN = """

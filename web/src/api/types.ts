@@ -1106,7 +1106,7 @@ export type ElementDifference = {
   change: "added" | "removed" | "changed";
   /** Of a removed one: all of it. */
   before?: Record<string, unknown>;
-  /** Of an added one: all of it. */
+  /** Of an added one, and of a changed edge: all of it. */
   after?: Record<string, unknown>;
   /** Of a changed one. */
   fields?: FieldDifference[];

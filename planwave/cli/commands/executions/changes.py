@@ -18,11 +18,12 @@ from planwave.cli.options import ExecutionArgument, ProposalFlag, YesFlag, share
 from planwave.cli.prompts import terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.revisions import proposal_lines
-from planwave.errors import Conflict, InputError
+from planwave.errors import Conflict, GraphInvalid, InputError
 from planwave.events import ENDED_STATUS
 from planwave.events.plan_changes import NO_GRAPH
 from planwave.events.request_text import is_change_request
 from planwave.events.types import PLAN_REFUSED, PLAN_REVISED
+from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.editing.difference import graph_difference
 from planwave.graph.editing.revision import changed_graph
 
@@ -95,7 +96,7 @@ def replan(
     and started once you take it: steps that the change does not affect are reused.
 
     `--yes` takes the proposal of a fork that reaches nothing new, and no other: the model reads what steps gave, and that may
-    come from anywhere. With `--dry-run` a change is proposed only, and the execution goes on as it is.
+    come from anywhere. Where no terminal is there to ask on, any other is an error (exit code 2). With `--dry-run` a change is proposed only, and the execution goes on as it is.
 
     For example:
 
@@ -114,11 +115,10 @@ def replan(
         if has_ended:
             ctx.console().text(f"{execution_id} has ended: what is proposed is a fork of it")
         proposal = await backend.propose(execution_id, asked)
-        has_ended = await _has_ended(backend, execution_id)  # perhaps only meanwhile
-        if not await is_taken(ctx, proposal, _FORK_QUESTION, yes=yes, shows_only=dry_run):
-            return None
         if dry_run:
-            return await _show_only(ctx, backend, proposal, has_ended=has_ended)
+            return await _show_only(ctx, backend, proposal)
+        if not await is_taken(ctx, proposal, _FORK_QUESTION, yes=yes):
+            return None
         return await _forked(ctx, backend, proposal)
 
     exit_with(send_command(ctx, name, tell))
@@ -142,21 +142,22 @@ async def _replanned(
         Conflict: ``already-ended``: it ended before it was changed.
     """
     before = await backend.executions.document(execution_id)
-    accepted = await backend.replan(execution_id, request)
+    accepted = await backend.replan(execution_id, request, before["plan_hash"])
     ctx.console().text("A model writes the change; nothing starts meanwhile.")
     waiting = _outcome(backend, execution_id, accepted["change"], before["last_seq"])
     try:
         event = await interrupt.cancel_on_signal(waiting)
     except Interrupted as left:
         left.message = f"left; the change of {execution_id} is still being written"
+        if backend.runs_in_process:
+            left.message = f"left; the change of {execution_id} is written once it goes on"
+            left.hint = f"let it go on with: {ctx.command_hint(f'resume {execution_id}')}"
         raise
     if event is None:
         message = f"execution {execution_id} ended before it was changed"
         raise Conflict(message, code="already-ended")
     if event.type == PLAN_REFUSED.name:
-        error = json_object(event.data["error"])
-        message = f"execution {execution_id} goes on as it was: {error['message']}"
-        raise InputError(message, code=error["code"])
+        raise _refusal(execution_id, event)
     if event.type == PLAN_REVISED.name:
         _show_change(ctx, cast("GraphDocument", before["graph"] or NO_GRAPH), event)
         changes = (await backend.executions.document(execution_id)).get("changes") or []
@@ -180,6 +181,18 @@ async def _outcome(backend: Backend, execution_id: str, change: int, after: int)
     return None
 
 
+def _refusal(execution_id: str, event: Event) -> InputError:
+    """Return why a change is not made, with what is wrong with the graph that it would have made."""
+    error = json_object(event.data["error"])
+    message = f"execution {execution_id} is not changed: {error['message']}"
+    code, hint = error["code"], error.get("hint")
+    if not (documents := event.data.get("diagnostics")):
+        return InputError(message, code=code, hint=hint)
+    refused = GraphInvalid([Diagnostic(**each) for each in documents], message)
+    refused.code, refused.hint = code, hint or refused.hint
+    return refused
+
+
 def _show_change(ctx: CommandContext, before: GraphDocument, event: Event) -> None:
     """Show what a change that was made does."""
     after = changed_graph(before, cast("GraphChangeDocument", event.data["graph_change"]))
@@ -196,13 +209,13 @@ def _fork_changes(proposal: ReplanResponse) -> ForkChanges:
     return {"graph": cast("Mapping[str, Json]", proposal["graph"])}
 
 
-async def _show_only(
-    ctx: CommandContext, backend: Backend, proposal: ReplanResponse, *, has_ended: bool
-) -> None:
-    """Show what comes of a proposal besides itself: as JSON the proposal, of a fork what it would reuse."""
+async def _show_only(ctx: CommandContext, backend: Backend, proposal: ReplanResponse) -> None:
+    """Show a proposal, and of a fork what it would reuse; as JSON the proposal alone."""
     if ctx.console().json:
         ctx.console().result(proposal)
-    elif has_ended:
+        return
+    ctx.console().texts(proposal_lines(proposal))
+    if await _has_ended(backend, proposal["execution_id"]):  # perhaps only meanwhile
         changes = _fork_changes(proposal)
         show_preview(ctx, await backend.preview_fork(proposal["execution_id"], changes))
 

@@ -18,7 +18,7 @@ from planwave.cli.formatting import counted, json_object, truncate
 from planwave.cli.inputs import read_goal, read_json_file, read_source
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, YesFlag, shared_options
-from planwave.cli.prompts import is_confirmed
+from planwave.cli.prompts import is_confirmed, terminal_prompter
 from planwave.cli.signals import Interrupt
 from planwave.cli.views.revisions import proposal_lines
 from planwave.errors import Conflict, GraphInvalid, InputError
@@ -31,6 +31,7 @@ from planwave.validation import json_type
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
+    from planwave.errors import ErrorDocument
     from planwave.graph.model import Json
     from planwave.service.executions.fork import ForkChanges, NodeChanges
     from planwave.shapes.graphs import ForkPreviewResponse
@@ -140,7 +141,7 @@ def fork(
     * `planwave fork last --replan "also cover running costs"`
 
     `--yes` takes a plan of `--replan` that reaches nothing new, and no other: the model reads what steps gave,
-    and that may come from anywhere.
+    and that may come from anywhere. Where no terminal is there to ask on, any other is an error (exit code 2).
     """
     if replan is not None and plan is not None:
         raise InputError("--plan and --replan both say what to run; give one", code="usage")
@@ -186,7 +187,9 @@ async def _changes_of(
     graph = wanted.graph
     if wanted.words is not None:
         proposal = await _replanned(backend, execution_id, wanted.words)
-        if not await is_taken(ctx, proposal, _QUESTION, yes=wanted.yes, shows_only=wanted.dry_run):
+        if wanted.dry_run:
+            show_proposal(ctx, proposal)
+        elif not await is_taken(ctx, proposal, _QUESTION, yes=wanted.yes):
             return None
         graph = cast("dict[str, Json]", proposal["graph"])
     document = graph
@@ -220,29 +223,57 @@ async def is_taken(
     question: tuple[str, str],
     *,
     yes: bool,
-    shows_only: bool,
 ) -> bool:
     """Show the change that a model proposes, and return whether a person takes it.
 
     Args:
         ctx: The context of the command.
         proposal: What the model proposes.
-        question: What a person is asked on a terminal, and what is said where nobody takes it.
+        question: What a person is asked on a terminal, and what is said where the person does not take it.
         yes: Whether it is taken without a question, if it reaches nothing new.
-        shows_only: Whether nobody is asked, and nothing comes of it.
+
+    Raises:
+        UndecidedProposal: A person has to decide, and there is no terminal to ask on.
     """
     console = ctx.console()
-    if not console.json:
-        console.texts(proposal_lines(proposal))  # nothing is cut off what is taken
-    is_plain = yes and not proposal["additions"]
-    prompt, left = question
-    if shows_only or is_plain or await is_confirmed(console, prompt):
+    show_proposal(ctx, proposal)
+    if yes and not proposal["additions"]:
         return True
-    if console.json:
-        console.result(proposal)
-    else:
-        console.text(left)
+    if terminal_prompter(console) is None:
+        fork = ctx.command_hint(f"fork {proposal['execution_id']} --plan FILE")
+        raise UndecidedProposal(proposal, fork, yes=yes)
+    prompt, left = question
+    if await is_confirmed(console, prompt):
+        return True
+    console.text(left)
     return False
+
+
+def show_proposal(ctx: CommandContext, proposal: ReplanResponse) -> None:
+    """Show the change that a model proposes; not as JSON, of which there is one object only."""
+    if not ctx.console().json:
+        ctx.console().texts(proposal_lines(proposal))  # nothing is cut off what is taken
+
+
+class UndecidedProposal(InputError):
+    """A person has to take a proposal, and there is no terminal to ask on; nothing was started.
+
+    Its JSON has the ``proposal``, whose graph ``planwave fork ID --plan`` takes.
+    """
+
+    def __init__(self, proposal: ReplanResponse, fork_hint: str, *, yes: bool) -> None:
+        why = "it reaches something new, which --yes does not take" if yes else "--yes is missing"
+        super().__init__(
+            f"nothing was started: a person has to take the proposal, as {why}",
+            code="decision-required",
+            hint="no terminal to ask on; run the command on one, or with --json, "
+            f"and then, with the graph of the proposal: {fork_hint}",
+        )
+        self.proposal = proposal
+
+    def as_json(self) -> ErrorDocument:
+        """Return the error with the proposal, which has been paid for."""
+        return cast("ErrorDocument", {**super().as_json(), "proposal": self.proposal})
 
 
 async def _preview(ctx: CommandContext, name: str, wanted: _Wanted) -> None:

@@ -153,6 +153,19 @@ async def test_commands_become_requests() -> None:
     ]
 
 
+async def test_words_are_sent_with_the_hash_of_the_graph_that_they_change() -> None:
+    sent: list[str | None] = []
+
+    def service(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request.headers.get("if-match"))
+        return httpx2.Response(202, json={"execution_id": "x", "change": 1})
+
+    async with remote(service) as backend:
+        await backend.replan("x", "more", "some-hash")
+        await backend.replan("x", "more")
+    assert sent == ['"some-hash"', None]
+
+
 async def test_wait_ends_with_the_document_that_shows_the_last_event(tmp_path: Path) -> None:
     path = tmp_path / f"{IDS[0]}.json"
     path.write_text('{"last_seq": 7}')  # of the pause before

@@ -57,6 +57,8 @@ def test_differences_are_written_field_by_field() -> None:
                 {"id": "e1", "change": "removed", "before": {"source": "a", "target": "b"}},
                 {"id": "e1", "change": "added", "after": {"source": "a", "target": "c"}},
                 {"id": "e", "change": "added", "after": {}},
+                {"id": "e2", "change": "changed", "after": {"source": "a", "sourceHandle": "left", "target": "d"},
+                 "fields": [{"pointer": "/sourceHandle", "after": "left"}]},
             ],
             "reordered": ["nodes"],
         }
@@ -66,7 +68,8 @@ def test_differences_are_written_field_by_field() -> None:
         "- node a  text", "    /data/text", "    - gone",
         "~ node b", "    /data/x", '    - {', '    -   "k": 1', "    - }", "    /name", "    - B", "    + two",
         "    + lines [2J",
-        "- edge a to b", "+ edge a to c", "+ edge e", "The nodes have another order.",
+        "- edge a to b", "+ edge a to c", "+ edge e",
+        "~ edge a.left to d", "    /sourceHandle", "    + left", "The nodes have another order.",
     ]  # fmt: skip
     assert lines[0].endswith("plan p")
 

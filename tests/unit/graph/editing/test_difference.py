@@ -51,6 +51,7 @@ def test_nodes_and_edges_are_compared_by_field() -> None:
                 "id": "e1",
                 "change": "changed",
                 "fields": [{"pointer": "/data/channel", "before": "flow", "after": "link"}],
+                "after": b["edges"][0],
             }
         ],
         "reordered": [],

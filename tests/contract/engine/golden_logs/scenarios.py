@@ -629,3 +629,22 @@ async def changes_that_a_person_decides(stage: Stage) -> None:
         await answer(service, rejected, None, {"decision": "reject", "note": "not twice"})
         for each in (approved, rejected):
             await ended(service, each)
+
+
+@scenario
+async def changes_in_words_of_a_person(stage: Stage) -> None:
+    """A person has a model change the graph while a step waits and one runs; then it is asked for what it cannot do."""
+    steps = (act("a"), act("q", asks=_ASKS), act("s", seconds=5), act("b"), act("z"))
+    edges = [("a", "q"), ("q", "b"), ("a", "s"), ("s", "z")]
+    graph = graph_document(*steps, edges=edges)
+    wider = [*edges, ("a", "costs"), ("costs", "b")]
+    stage.planner = Rewrites(graph_document(*steps, act("costs"), edges=wider))
+    async with stage.service() as service:
+        own = await stage.begin(service, graph)
+        await seen(service, own, "node.waiting")
+        await service.changes.replan(own, "also cover the costs")
+        await seen(service, own, "execution.paused")
+        await service.changes.replan(own, "make coffee")
+        await seen(service, own, "execution.paused", count=2)
+        await answer(service, own, "q", "yes")
+        await ended(service, own)

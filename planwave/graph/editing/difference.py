@@ -31,8 +31,9 @@ def graph_difference(a: Mapping[str, Json], b: Mapping[str, Json]) -> GraphDiffe
         ``{"nodes": […], "edges": […], "reordered": ["nodes"?, "edges"?]}``. An entry is
         ``{"id", "change": "added", "after"}``, ``{"id", "change": "removed", "before"}`` or
         ``{"id", "change": "changed", "fields": [{"pointer", "before"?, "after"?}]}``; pointers are
-        into the node or the edge. A changed edge has ``after``, too: its id tells a person nothing. Removed ones come first, the others in the order of ``b``. An edge between
-        other nodes than before is one that was removed and one that was added, also under the same id.
+        into the node or the edge. A changed edge has ``after``, too: its id tells a person nothing. Removed ones come
+        first, the others in the order of ``b``. An edge between other nodes than before is one that was removed and one
+        that was added, also under the same id.
         ``reordered`` names the lists whose common members have another order.
     """
     difference: GraphDifference = {"nodes": [], "edges": [], "reordered": []}

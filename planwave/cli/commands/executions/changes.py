@@ -96,7 +96,8 @@ def replan(
     and started once you take it: steps that the change does not affect are reused.
 
     `--yes` takes the proposal of a fork that reaches nothing new, and no other: the model reads what steps gave, and that may
-    come from anywhere. Where no terminal is there to ask on, any other is an error (exit code 2). With `--dry-run` a change is proposed only, and the execution goes on as it is.
+    come from anywhere. Where no terminal is there to ask on, any other is an error (exit code 2). With `--dry-run` a change
+    is proposed only, and the execution goes on as it is.
 
     For example:
 

@@ -80,7 +80,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "providers/local": "process",
     "providers/resilience": "shares",
     "providers/streams": "compression errors events finish_reasons readers tool_calls usage",
-    "service": "access_tokens following links quotas",
+    "service": "access_tokens links quotas",
     "service/carriers": "carrier execution_workflow local temporal",
     "service/chats": (
         "chat_documents chat_service configurations message_tree node_memory replies reply_runs"

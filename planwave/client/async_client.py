@@ -534,7 +534,7 @@ class AsyncClient(
         provider: str | None = None,
         model: str | None = None,
         dry_run: Literal[True],
-        if_match: None = None,
+        if_match: str | None = None,
         timeout_s: float | None = None,
     ) -> ReplanResponse: ...
     async def replan(

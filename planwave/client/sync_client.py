@@ -531,7 +531,7 @@ class Client(
         provider: str | None = None,
         model: str | None = None,
         dry_run: Literal[True],
-        if_match: None = None,
+        if_match: str | None = None,
         timeout_s: float | None = None,
     ) -> ReplanResponse: ...
     def replan(

@@ -184,15 +184,15 @@ class Installation:
         return [each for each in self.all_runs() if each.execution_id in some]
 
     def drives(self, process: RoleProcess, ids: Sequence[str]) -> list[str]:
-        """Return the executions of which a process ran the last node so far, and has not begun the last layer."""
-        runs = self._runs_of(ids)
-        last = {run.execution_id: run for run in runs}
-        at_end = {run.execution_id for run in runs if run.path in LAST_LAYER}
-        return [
-            each
-            for each in ids
-            if each in last and last[each].pid == process.pid and each not in at_end
-        ]
+        """Return which of some executions a process drives, and has not begun the last layer of."""
+        at_end = {run.execution_id for run in self._runs_of(ids) if run.path in LAST_LAYER}
+        some = {*ids} - at_end
+        return [each for each in self.last_run_by(process) if each in some]
+
+    def last_run_by(self, process: RoleProcess) -> list[str]:
+        """Return the executions of which a process ran the last node so far."""
+        last = {run.execution_id: run for run in self.all_runs()}
+        return [each for each, run in last.items() if run.pid == process.pid]
 
     async def until(self, condition: Callable[[], object], within_s: float = _ENDS_S) -> None:
         """Wait for something that processes do."""

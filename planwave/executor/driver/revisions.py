@@ -85,9 +85,8 @@ def request_change(run: RunState, command: RequestChange) -> None:
     Raises:
         Conflict: ``change-requested``, ``approval-open``: there is another change; ``plan-changed``; ``paused``.
     """
-    require_not_ending(
-        run
-    )  # all that came before is decided then: replay of the request depends on it
+    # All that came before is decided then: replay of the request depends on it.
+    require_not_ending(run)
     _require_none_written(run)
     _require_none_asked(run)
     _require_approved(run)

@@ -16,13 +16,14 @@ from planwave.graph.reading.documents import read_graph
 from planwave.nodes.authoring.node_type import NodeData
 from planwave.nodes.services import NodeServices
 from planwave.planner.planner import Planner
-from planwave.providers.protocols import CallKey, CallScope
+from planwave.providers.protocols import CallScope
 from planwave.service.flows.flow_service import FlowResolver
 from planwave.service.service import Service
 from tests.support.graph.builders import make_plan
 from tests.support.llm.client_harness import MODELS, model_client_harness
 from tests.support.llm.fake_llm_server import TextReply
 from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.llm.notebook import Notebook
 from tests.support.llm.planner_replies import planner_reply
 from tests.support.llm.planner_replies import reply_node as step
 from tests.support.nodes.nested_graphs import graph_document, node_document
@@ -258,25 +259,6 @@ async def test_a_flow_that_runs_itself_fails_at_the_nesting_limit(place: Place) 
         error = (await service.executions.state(execution_id)).error
     assert error is not None
     assert "limit nested_depth for graphs inside graphs is 5, met 6" in error["message"]
-
-
-class Notebook:
-    """A recorder in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[CallKey, dict[str, Any]] = {}
-
-    async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-        return self.kept.get(key)
-
-    async def has_calls(self, key: CallKey) -> bool:
-        return any(each[:3] == key[:3] for each in self.kept)
-
-    async def has_other(self, key: CallKey) -> bool:
-        return any(each[:4] == key[:4] and each != key for each in self.kept)
-
-    async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
-        self.kept[key] = reply
 
 
 async def test_an_interrupted_planning_gets_the_recorded_replies_of_its_calls() -> None:
